@@ -1,0 +1,128 @@
+"""The read side of one tenant's file: a snapshot, and what may be asked of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Self
+
+import apsw
+import orjson
+
+from service.errors import IndexCorrupt
+from service.index import schema
+from service.index.connection import open_reader
+from service.index.document import Document
+from service.text import TOKENIZER_VERSION
+
+
+class IndexReader:
+    """One read-only connection; everything is read inside `snapshot()`.
+
+    Not for several threads at once. Numbers such as `version` are those of the snapshot.
+
+    Raises:
+        NotFound: no such file.
+        IndexCorrupt: not one of our files, or damaged.
+        IndexTooNew: a later release wrote it.
+    """
+
+    def __init__(self, path: Path, *, cache_kib: int = 16_384) -> None:
+        self.path = path
+        self.connection = open_reader(path, cache_kib=cache_kib)
+        self.meta: dict[str, int] = {}
+        try:
+            with self._read_transaction():
+                schema.check_expected(self.connection)
+                schema.refuse_newer(
+                    schema.read_meta(self.connection), tokenizer_version=TOKENIZER_VERSION
+                )
+            self.connection.execute(
+                "CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab(main, doc_fts, row)"
+            )
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Self]:
+        """Hold one state of the file for the block: what is read inside belongs together."""
+        with self._read_transaction():
+            self.meta = schema.read_meta(self.connection)
+            schema.refuse_newer(self.meta, tokenizer_version=TOKENIZER_VERSION)
+            yield self
+
+    @property
+    def version(self) -> int:
+        """Committed batches in this snapshot."""
+        return self.meta["version"]
+
+    @property
+    def committed_at(self) -> int:
+        """When the last of them was committed, ms since 1970 on the writer's clock."""
+        return self.meta["committed_at"]
+
+    @property
+    def docs(self) -> int:
+        """Documents in this snapshot."""
+        return self.meta["docs"]
+
+    def get(self, keys: Sequence[tuple[str, str]]) -> list[Document | None]:
+        """Documents by (kind, ref), in the order asked, None where there is none."""
+        return [self._get(kind, ref) for kind, ref in keys]
+
+    def _get(self, kind: str, ref: str) -> Document | None:
+        row = self.connection.execute(
+            "SELECT title, summary, note, meta, updated_at, identifiers FROM doc"
+            " WHERE kind = ? AND ref = ?",
+            (kind, ref),
+        ).fetchone()
+        if row is None:
+            return None
+        title, summary, note, meta, updated_at, identifiers = row
+        return Document(
+            kind=kind,
+            ref=ref,
+            title=title,
+            summary=summary,
+            note=note,
+            meta=meta,
+            updated_at=updated_at,
+            identifiers=tuple(orjson.loads(identifiers)),
+        )
+
+    def status(self) -> dict[str, Any]:
+        """Documents by kind, stamps, size in bytes."""
+        kinds = self.connection.execute(
+            "SELECT kind, count(*) FROM doc INDEXED BY doc_scope GROUP BY kind ORDER BY kind"
+        ).fetchall()
+        pages = self.connection.pragma("page_count") * self.connection.pragma("page_size")
+        return {
+            "documents": self.docs,
+            "documents_by_kind": dict(kinds),
+            "version": self.version,
+            "committed_at": self.committed_at,
+            "schema": self.meta["schema"],
+            "tokenizer": self.meta["tokenizer"],
+            "layout": self.meta["layout"],
+            "bytes": pages,
+        }
+
+    @contextmanager
+    def _read_transaction(self) -> Iterator[None]:
+        """A deferred transaction whose first read takes the lock; damage becomes IndexCorrupt."""
+        try:
+            self.connection.execute("BEGIN")
+            try:
+                self.connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+                yield
+            finally:
+                if self.connection.in_transaction:
+                    self.connection.execute("ROLLBACK")
+        except (apsw.CorruptError, apsw.NotADBError) as error:
+            raise IndexCorrupt(f"{self.path.name} is damaged") from error

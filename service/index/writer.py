@@ -1,0 +1,379 @@
+"""The write side of one tenant's file: one transaction a batch, versions, tombstones.
+
+A crash at any instruction leaves the file as it was before the batch or after it. The row id of
+a document is kept when it is updated. An unchanged content hash costs one look-up.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+import apsw
+import orjson
+
+from service.errors import Conflict, TooLarge
+from service.index import schema
+from service.index.connection import open_writer
+from service.index.document import Delete, Document, Operation, Upsert
+from service.ranking import sheet
+from service.text import TOKENIZER_VERSION, fold_identifier, identifiers_in, index_columns
+
+Result = Literal["created", "updated", "touched", "unchanged", "deleted", "absent", "superseded"]
+
+#: Where an identifier of a document comes from, best first.
+OWN_REF, DECLARED, MENTIONED = 0, 1, 2
+
+_INSERT_FTS = (
+    f"INSERT INTO doc_fts(rowid, {', '.join(schema.FTS_COLUMNS)}) VALUES (?,?,?,?,?,?,?,?,?)"
+)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class LineResult:
+    """What became of one line of a batch."""
+
+    line: int
+    kind: str
+    ref: str
+    result: Result
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class BatchResult:
+    """What became of a batch; `version` is the index version that holds it."""
+
+    version: int
+    results: list[LineResult]
+    replayed: bool = False
+
+
+class IndexWriter:
+    """The only writer of one file. Not for several threads at once.
+
+    Args:
+        path: the file; created when missing.
+        clock: seconds since 1970, for `committed_at`.
+        documents_most: the setting `tenant_documents`.
+        idempotency_keys_most: the setting `idempotency_keys`.
+
+    Raises:
+        IndexTooNew: a later release wrote the file; it is left alone.
+        IndexCorrupt: not one of our files.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        clock: Callable[[], float] = time.time,
+        documents_most: int = 2_000_000,
+        idempotency_keys_most: int = 1_000,
+    ) -> None:
+        self._clock = clock
+        self._documents_most = documents_most
+        self._idempotency_keys_most = idempotency_keys_most
+        self._title_terms = self._body_terms = 0  # of the whole file, while a batch is applied
+        self._connection = open_writer(path)
+        try:
+            self._pass_gates()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file; nothing is checkpointed."""
+        self._connection.close()
+
+    @property
+    def version(self) -> int:
+        """The number of committed batches that changed something."""
+        return schema.read_meta(self._connection)["version"]
+
+    def apply(
+        self,
+        operations: Sequence[Operation],
+        *,
+        idempotency_key: str | None = None,
+        body_digest: bytes = b"",
+    ) -> BatchResult:
+        """Commit a batch, all of it or nothing.
+
+        Of several operations on one document the last counts. A batch that changes nothing does
+        not grow the version. With an `idempotency_key` seen before, the first answer is returned
+        and nothing is done.
+
+        Raises:
+            Conflict: the key came with another body before.
+            TooLarge: the tenant would hold more documents than it may.
+        """
+        with self._transaction():
+            if idempotency_key is not None:
+                known = self._replay(idempotency_key, body_digest)
+                if known is not None:
+                    return known
+            result = self._apply(operations)
+            if idempotency_key is not None:
+                self._remember(idempotency_key, body_digest, result)
+            return result
+
+    # --- one batch
+
+    def _apply(self, operations: Sequence[Operation]) -> BatchResult:
+        last = {operation.key: operation.line for operation in operations}
+        meta = schema.read_meta(self._connection)
+        version = meta["version"] + 1
+        docs, results, changed = meta["docs"], [], False
+        self._title_terms, self._body_terms = meta["title_terms"], meta["body_terms"]
+        for operation in operations:
+            result: Result
+            if last[operation.key] != operation.line:
+                result = "superseded"
+            elif isinstance(operation, Delete):
+                result = self._delete(operation, version)
+            else:
+                result = self._upsert(operation, version)
+            docs += (result == "created") - (result == "deleted")
+            changed = changed or result in ("created", "updated", "touched", "deleted")
+            results.append(LineResult(operation.line, *operation.key, result))
+        if docs > max(self._documents_most, meta["docs"]):
+            raise TooLarge(
+                f"the batch would bring the tenant to {docs} documents,"
+                f" the most is {self._documents_most}",
+                limit="tenant_documents",
+                hint="Delete documents first, or raise the limit.",
+            )
+        if not changed:
+            return BatchResult(meta["version"], results)
+        self._stamp(docs=docs, **self._length_stamps(), **self._commit_stamps(version))
+        return BatchResult(version, results)
+
+    def _upsert(self, operation: Upsert, version: int) -> Result:
+        document = operation.document
+        content_hash = document.content_hash()
+        row = self._connection.execute(
+            "SELECT id, content_hash, updated_at FROM doc WHERE kind = ? AND ref = ?", operation.key
+        ).fetchone()
+        if row is None:
+            self._insert(document, content_hash)
+            self._connection.execute(
+                "DELETE FROM tombstone WHERE kind = ? AND ref = ?", operation.key
+            )
+            return "created"
+        doc_id, old_hash, updated_at = row
+        if old_hash == content_hash:
+            if updated_at == document.updated_at:
+                return "unchanged"
+            self._connection.execute(
+                "UPDATE doc SET updated_at = ? WHERE id = ?", (document.updated_at, doc_id)
+            )
+            return "touched"
+        self._forget(doc_id)
+        self._connection.execute(
+            "UPDATE doc SET title = ?, updated_at = ?, content_hash = ?, identifiers = ?,"
+            " summary = ?, meta = ?, note = ? WHERE id = ?",
+            (*_columns(document, content_hash), doc_id),
+        )
+        self._derive(doc_id, document)
+        return "updated"
+
+    def _delete(self, operation: Delete, version: int) -> Result:
+        row = self._connection.execute(
+            "SELECT id FROM doc WHERE kind = ? AND ref = ?", operation.key
+        ).fetchone()
+        if row is None:
+            return "absent"
+        self._forget(row[0])
+        self._connection.execute("DELETE FROM doc WHERE id = ?", row)
+        self._connection.execute(
+            "INSERT OR REPLACE INTO tombstone(kind, ref, version) VALUES (?, ?, ?)",
+            (*operation.key, version),
+        )
+        return "deleted"
+
+    def _insert(self, document: Document, content_hash: bytes) -> None:
+        self._connection.execute(
+            "INSERT INTO doc(kind, ref, title, updated_at, content_hash, identifiers, summary,"
+            " meta, note) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (document.kind, document.ref, *_columns(document, content_hash)),
+        )
+        self._derive(self._connection.last_insert_rowid(), document)
+
+    # --- what is derived from a document
+
+    def _derive(self, doc_id: int, document: Document) -> None:
+        title, title_sub = index_columns(document.title)
+        body = [index_columns(text) for text in (document.summary, document.note, document.meta)]
+        streams = (title, *(orig for orig, _ in body), title_sub, *(sub for _, sub in body))
+        self._connection.execute(_INSERT_FTS, (doc_id, *streams))
+        title_terms = title.split() + title_sub.split()
+        body_terms = [term for orig, sub in body for term in orig.split() + sub.split()]
+        self._title_terms += len(title_terms)
+        self._body_terms += len(body_terms)
+        self._connection.execute(
+            "INSERT INTO doc_sheet(id, sheet) VALUES (?, ?)",
+            (doc_id, sheet.encode(title_terms, body_terms)),
+        )
+        self._connection.executemany(
+            "INSERT INTO ident(token, doc_id, source) VALUES (?, ?, ?)",
+            [(token, doc_id, source) for token, source in _identifiers(document).items()],
+        )
+
+    def _forget(self, doc_id: int) -> None:
+        (head,) = self._connection.execute(
+            "SELECT substr(sheet, 1, 8) FROM doc_sheet WHERE id = ?", (doc_id,)
+        ).fetchall()
+        title_terms, body_terms = sheet.lengths(head[0])
+        self._title_terms -= title_terms
+        self._body_terms -= body_terms
+        self._connection.execute("DELETE FROM doc_fts WHERE rowid = ?", (doc_id,))
+        self._connection.execute("DELETE FROM doc_sheet WHERE id = ?", (doc_id,))
+        self._connection.execute("DELETE FROM ident WHERE doc_id = ?", (doc_id,))
+
+    # --- gates, stamps, transactions
+
+    def _pass_gates(self) -> None:
+        with self._transaction():
+            if not self._connection.execute(
+                "SELECT 1 FROM sqlite_schema WHERE name = 'doc'"
+            ).fetchone():
+                schema.create(self._connection, tokenizer_version=TOKENIZER_VERSION)
+                return
+            meta = schema.read_meta(self._connection)
+            schema.refuse_newer(meta, tokenizer_version=TOKENIZER_VERSION)
+            current = (meta["schema"], meta["tokenizer"], meta["layout"])
+            if current != (schema.SCHEMA_VERSION, TOKENIZER_VERSION, schema.LAYOUT_VERSION):
+                self._rebuild(meta["version"] + 1)
+
+    def _rebuild(self, version: int) -> None:
+        """Make everything derived again from `doc`; the stamps come last."""
+        for name in schema.DERIVED_NAMES:
+            self._connection.execute(f"DROP TABLE IF EXISTS {name}")
+        self._connection.execute(schema.DERIVED_TABLES)
+        self._title_terms = self._body_terms = 0
+        for doc_id, document in read_documents(self._connection):
+            self._derive(doc_id, document)
+        self._stamp(
+            **self._length_stamps(),
+            **self._commit_stamps(version),
+            tokenizer=TOKENIZER_VERSION,
+            layout=schema.LAYOUT_VERSION,
+            schema=schema.SCHEMA_VERSION,
+        )
+
+    def _commit_stamps(self, version: int) -> dict[str, int]:
+        return {"version": version, "committed_at": int(self._clock() * 1000)}
+
+    def _length_stamps(self) -> dict[str, int]:
+        return {"title_terms": self._title_terms, "body_terms": self._body_terms}
+
+    def _stamp(self, **stamps: int) -> None:
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO meta(key, value) VALUES (?, ?)", stamps.items()
+        )
+
+    def _replay(self, key: str, body_digest: bytes) -> BatchResult | None:
+        row = self._connection.execute(
+            "SELECT body_digest, version, results FROM idempotency WHERE key = ?", (key,)
+        ).fetchone()
+        if row is None:
+            return None
+        if row[0] != body_digest:
+            raise Conflict("this Idempotency-Key came with another body before")
+        results = [LineResult(*item) for item in orjson.loads(row[2])]
+        return BatchResult(row[1], results, replayed=True)
+
+    def _remember(self, key: str, body_digest: bytes, result: BatchResult) -> None:
+        packed = orjson.dumps([dataclasses.astuple(line) for line in result.results])
+        self._connection.execute(
+            "INSERT INTO idempotency(key, body_digest, version, results) VALUES (?, ?, ?, ?)",
+            (key, body_digest, result.version, packed),
+        )
+        self._connection.execute(
+            "DELETE FROM idempotency WHERE rowid <= (SELECT max(rowid) FROM idempotency) - ?",
+            (self._idempotency_keys_most,),
+        )
+
+    def _transaction(self) -> _Transaction:
+        return _Transaction(self._connection)
+
+
+class _Transaction:
+    """BEGIN IMMEDIATE .. COMMIT; anything raised inside rolls back."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self._connection.execute("COMMIT")
+        elif self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+
+def read_documents(connection: apsw.Connection) -> Iterator[tuple[int, Document]]:
+    """Every document with its row id, in row order."""
+    rows = connection.execute(
+        "SELECT id, kind, ref, title, summary, note, meta, updated_at, identifiers FROM doc"
+        " ORDER BY id"
+    )
+    for doc_id, kind, ref, title, summary, note, meta, updated_at, identifiers in rows:
+        yield (
+            doc_id,
+            Document(
+                kind=kind,
+                ref=ref,
+                title=title,
+                summary=summary,
+                note=note,
+                meta=meta,
+                updated_at=updated_at,
+                identifiers=tuple(orjson.loads(identifiers)),
+            ),
+        )
+
+
+def _columns(document: Document, content_hash: bytes) -> tuple[str | int | bytes, ...]:
+    return (
+        document.title,
+        document.updated_at,
+        content_hash,
+        orjson.dumps(document.identifiers).decode(),
+        document.summary,
+        document.meta,
+        document.note,
+    )
+
+
+def _identifiers(document: Document) -> dict[str, int]:
+    """Folded identifier -> where it comes from; the best source wins."""
+    found: dict[str, int] = {}
+    for text in (document.note, document.summary, document.title):
+        found.update(dict.fromkeys(identifiers_in(text), MENTIONED))
+    found.update((fold_identifier(token), DECLARED) for token in document.identifiers)
+    found[fold_identifier(document.ref)] = OWN_REF
+    found.pop("", None)
+    return found

@@ -1,0 +1,83 @@
+"""What else a word might have been: pure generators of candidate terms, no look-ups.
+
+Every candidate must be found in the vocabulary before it counts, and counts less than what was
+typed. Numbers and identifiers are never bent: two tickets one digit apart are two tickets.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Iterator
+
+#: Shortest words that are bent: below this almost every edit is another word.
+EDIT_LETTERS = 4
+INFLECT_LETTERS = 3
+PREFIX_LETTERS = 3
+SPLIT_LETTERS = 2
+
+#: English endings and what stands in their place in the base form.
+_ENDINGS = (
+    ("ies", "y"),
+    ("ing", ""),
+    ("ing", "e"),
+    ("ed", ""),
+    ("ed", "e"),
+    ("es", ""),
+    ("s", ""),
+    ("er", ""),
+    ("er", "e"),
+    ("ly", ""),
+)
+_VOWELS = frozenset("aeiou")
+
+
+def bendable(term: str) -> bool:
+    """Whether a term is a plain word of Latin letters, which may be misspelt or inflected."""
+    return term.isascii() and term.isalpha()
+
+
+def bases(word: str) -> Iterator[str]:
+    """What a word may be an English inflection of: `retries` -> `retry`, `running` -> `run`."""
+    for ending, instead in _ENDINGS:
+        stem = word.removesuffix(ending)
+        if stem == word or len(stem) < INFLECT_LETTERS:
+            continue
+        yield stem + instead
+        if not instead and ending in ("ing", "ed", "er") and stem[-1] == stem[-2]:
+            yield stem[:-1]
+
+
+def inflections(word: str) -> list[str]:
+    """Other English forms of a word, its possible bases and theirs; without the word itself."""
+    forms: dict[str, None] = {}
+    for base in (word, *bases(word)):
+        forms[base] = None
+        forms[base + "s"] = None
+        if base.endswith("y") and len(base) > 2 and base[-2] not in _VOWELS:
+            forms[base[:-1] + "ies"] = forms[base[:-1] + "ied"] = None
+        elif base.endswith("e"):
+            forms[base + "d"] = forms[base[:-1] + "ing"] = None
+        else:
+            forms[base + "ed"] = forms[base + "ing"] = forms[base + "es"] = None
+    forms.pop(word, None)
+    return list(forms)
+
+
+def one_edit(word: str) -> set[str]:
+    """Words one letter away: one missing, added, changed, or two neighbours swapped."""
+    found: set[str] = set()
+    for at in range(len(word) + 1):
+        head, tail = word[:at], word[at:]
+        if tail:
+            found.add(head + tail[1:])
+            found.update(head + letter + tail[1:] for letter in string.ascii_lowercase)
+        if len(tail) > 1:
+            found.add(head + tail[1] + tail[0] + tail[2:])
+        found.update(head + letter + tail for letter in string.ascii_lowercase)
+    found.discard(word)
+    return found
+
+
+def splits(word: str) -> list[tuple[str, str]]:
+    """The word as two: `dockhub` -> (`dock`, `hub`), and every other cut."""
+    return [(word[:at], word[at:]) for at in range(SPLIT_LETTERS, len(word) - SPLIT_LETTERS + 1)]

@@ -1,0 +1,89 @@
+"""What a query asks for: units, each with the ways a document may answer it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+Way = Literal["exact", "parts", "prefix", "inflection", "compound", "typo"]
+
+_SEPARATORS = str.maketrans("", "", "-_.")
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Unit:
+    """One token as the user typed it.
+
+    Attributes:
+        text: the token of the `orig` stream.
+        parts: its terms of the `sub` stream, in order: sub words, CJK bigrams; often empty.
+    """
+
+    text: str
+    parts: tuple[str, ...] = ()
+
+    @property
+    def spaceless(self) -> bool:
+        """Whether it is a run of a script without spaces, whose parts are overlapping n-grams."""
+        return bool(self.text) and not self.text[0].isascii() and not self.compound
+
+    @property
+    def compound(self) -> bool:
+        """Whether the parts, put together, spell the token: `eventoperator`, `acme-gateway`."""
+        return len(self.parts) > 1 and "".join(self.parts) == self.text.translate(_SEPARATORS)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Alternative:
+    """A term that may stand for a unit, worth `weight` of what was typed."""
+
+    term: str
+    weight: float
+    way: Way
+
+
+def quote(terms: Iterable[str]) -> str:
+    """Terms as one FTS5 phrase; nothing in them is syntax."""
+    return '"' + " ".join(terms).replace('"', '""') + '"'
+
+
+def strict_expression(unit: Unit, alternatives: Sequence[Alternative] = ()) -> str:
+    """The FTS5 expression that a document holding this unit matches."""
+    ways = [quote([unit.text])]
+    if len(unit.parts) > 1:
+        ways.append(quote(unit.parts))
+    if len(unit.text) == 1 and not unit.text.isascii():
+        ways.append(quote([unit.text]) + " *")
+    ways += [quote([alternative.term]) for alternative in alternatives]
+    return ways[0] if len(ways) == 1 else "(" + " OR ".join(dict.fromkeys(ways)) + ")"
+
+
+def group(orig: Sequence[str], sub: Sequence[str]) -> list[Unit]:
+    """Give each token of `orig` the terms of `sub` that came from it, both streams in order."""
+    units: dict[str, Unit] = {}
+    at = 0
+    for token in orig:
+        parts = _parts_at(token, sub, at)
+        at += len(parts)
+        units.setdefault(token, Unit(token, parts))
+    return list(units.values())
+
+
+def _parts_at(token: str, sub: Sequence[str], at: int) -> tuple[str, ...]:
+    """The terms from `sub[at:]` that spell `token`, joined or overlapping by n-grams."""
+    if at >= len(sub):
+        return ()
+    bare = token.translate(_SEPARATORS)
+    end, spelt = at, ""
+    while end < len(sub) and len(spelt) < len(bare) and bare.startswith(sub[end], len(spelt)):
+        spelt += sub[end]
+        end += 1
+    if spelt == bare and (end - at > 1 or not token.isascii()):
+        return tuple(sub[at:end])
+    end = at
+    while end < len(sub) and token.startswith(sub[end], end - at):
+        end += 1
+        if end - at + len(sub[end - 1]) - 1 == len(token):
+            return tuple(sub[at:end])
+    return ()

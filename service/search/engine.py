@@ -1,0 +1,315 @@
+"""One query over one open index: read it, find candidates, score them, cut a page."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from service.index.reader import IndexReader
+from service.ranking import evidence, lanes, scoring
+from service.ranking.sheet import Sheets
+from service.ranking.terms import Unit, group, quote, strict_expression
+from service.search import cursor, identifiers, lookups, page
+from service.search.postings import NOTHING, Ids, Postings, Scope
+from service.search.request import SearchRequest, SearchResult
+from service.text import ParsedQuery, parse_query, tokenize
+
+#: Documents that lane A brings; what one scan for a phrase may return.
+STRICT_LIMIT = 1_000
+PHRASE_LIMIT = 4_000
+#: Worth in the first cut, against the summed rarities (at most about 15) of lane B.
+STRICT_WORTH = 20.0
+IDENTIFIER_WORTH = 1_000.0
+#: Terms that bring at least this many documents also say which hold them in the title.
+TITLE_SCAN_FROM = lanes.TIER // 4
+#: Units of a query that are looked up; `read_as` says what was dropped.
+UNITS = 64
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Reading:
+    """How a query was read."""
+
+    parsed: ParsedQuery
+    units: list[Unit]
+    dropped: list[str]
+    scope: Scope
+    required: list[str]
+    excluded: list[str]
+
+    def shown(self) -> dict[str, Any]:
+        return {
+            "terms": [unit.text for unit in self.units],
+            "phrases": list(self.parsed.phrases),
+            "excluded": list(self.parsed.excluded),
+            "kinds": list(self.scope.kinds),
+            "updated_after": self.scope.updated_after_ms,
+            "updated_before": self.scope.updated_before_ms,
+            "dropped": self.dropped,
+        }
+
+
+class _Clock:
+    """Wall time by phase, in ms."""
+
+    def __init__(self) -> None:
+        self.took_ms: dict[str, float] = {}
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        spent = (time.perf_counter() - start) * 1000
+        self.took_ms[name] = round(self.took_ms.get(name, 0.0) + spent, 3)
+
+
+def search(reader: IndexReader, request: SearchRequest) -> SearchResult:
+    """Answer one search from the reader's current snapshot.
+
+    The order is total and the same for the same snapshot, so pages neither repeat nor drop.
+
+    Raises:
+        InvalidCursor: the cursor is not one of ours or belongs to another query.
+    """
+    clock = _Clock()
+    place = cursor.decode(request)
+    reading = _read(request)
+    explain: dict[str, Any] | None = {} if request.explain else None
+    with clock.phase("lanes"):
+        finder = _Finder(reader, reading)
+    ranked: list[page.Ranked] = []
+    tier, more = place.tier, True
+    while len(ranked) <= request.limit and more:
+        with clock.phase("lanes"):
+            ids, more = finder.candidates(tier)
+        with clock.phase("score"):
+            found = finder.rank(ids, tier)
+        after = place if tier == place.tier else cursor.START
+        ranked += [hit for hit in found if (-hit.score, -hit.row) > (-after.score, -after.row)]
+        tier += 1
+    with clock.phase("snippets"):
+        hits = page.hits(reader.connection, ranked[: request.limit], finder.terms)
+    seen = place.seen + len(hits)
+    following = None
+    if len(ranked) > request.limit and hits and seen < page.DEPTH:
+        last = ranked[request.limit - 1]
+        following = cursor.encode(cursor.Place(last.tier, last.score, last.row, seen), request)
+    if explain is not None:
+        explain |= finder.explain()
+    return SearchResult(
+        hits=hits,
+        cursor=following,
+        read_as=reading.shown(),
+        explain=explain,
+        took_ms=clock.took_ms,
+    )
+
+
+def _read(request: SearchRequest) -> _Reading:
+    parsed = parse_query(request.q)
+    units = _units(parsed.text)
+    scope = Scope(
+        kinds=tuple(dict.fromkeys((*request.kinds, *parsed.kinds))),
+        refs=request.refs,
+        updated_after_ms=_latest(request.updated_after_ms, parsed.updated_after_ms),
+        updated_before_ms=_earliest(request.updated_before_ms, parsed.updated_before_ms),
+    )
+    return _Reading(
+        parsed=parsed,
+        units=units[:UNITS],
+        dropped=[unit.text for unit in units[UNITS:]],
+        scope=scope,
+        required=[e for e in map(_phrase_expression, parsed.phrases) if e],
+        excluded=[e for e in map(_phrase_expression, parsed.excluded) if e],
+    )
+
+
+def _units(text: str) -> list[Unit]:
+    streams = tokenize(text)
+    return group(streams.orig, streams.sub)
+
+
+def _phrase_expression(text: str) -> str:
+    """What a quoted phrase, or an excluded word, matches."""
+    units = _units(text)
+    if len(units) < 2:
+        return strict_expression(units[0]) if units else ""
+    ways = [quote(unit.text for unit in units)]
+    ways.append(quote(part for unit in units for part in (unit.parts or (unit.text,))))
+    return "(" + " OR ".join(dict.fromkeys(ways)) + ")"
+
+
+def _latest(*times: int | None) -> int | None:
+    return max((time for time in times if time is not None), default=None)
+
+
+def _earliest(*times: int | None) -> int | None:
+    return min((time for time in times if time is not None), default=None)
+
+
+class _Finder:
+    """The lanes and the scoring of one query on one snapshot."""
+
+    def __init__(self, reader: IndexReader, reading: _Reading) -> None:
+        self._reader = reader
+        self._reading = reading
+        self._postings = Postings(
+            reader.connection,
+            reading.scope,
+            required=reading.required,
+            excluded=reading.excluded,
+        )
+        self._plan = lookups.plan(reading.units, self._postings, reader.connection)
+        self._identifiers = self._postings.keep(
+            identifiers.find(reader.connection, reading.parsed.text, reading.scope)
+        )
+        self._lists = self._gather()
+
+    @property
+    def terms(self) -> frozenset[str]:
+        """Every term that a hit may be found by, for its snippet."""
+        looked_up = (term for lookup in self._plan.lookups for term in lookup.term.split(" "))
+        return frozenset(looked_up) | {unit.text for unit in self._plan.units}
+
+    def candidates(self, tier: int) -> tuple[Ids, bool]:
+        """One tier of row ids, and whether there are more."""
+        if not self._plan.units:
+            return self._recent(tier)
+        return lanes.pool(self._lists, tier)
+
+    def rank(self, ids: Ids, tier: int) -> list[page.Ranked]:
+        """Score candidates and put them in order."""
+        if not len(ids):
+            return []
+        sheets, updated_at = self._sheets(ids)
+        components = self._components(ids, sheets)
+        components["recency"] = scoring.recency(updated_at, self._reader.committed_at)
+        score = scoring.total(components)
+        return [
+            page.Ranked(
+                tier=tier,
+                row=int(ids[at]),
+                score=float(score[at]),
+                components={name: float(values[at]) for name, values in components.items()},
+            )
+            for at in scoring.order(score, ids).tolist()
+        ]
+
+    def explain(self) -> dict[str, Any]:
+        """What each lane found."""
+        strict = len(self._postings.ids(self._plan.strict, STRICT_LIMIT)) if self._plan.units else 0
+        return {
+            "docs": self._reader.docs,
+            "strict": strict,
+            "identifiers": len(self._identifiers),
+            "lookups": [dataclasses.asdict(lookup) for lookup in self._plan.lookups],
+            "weights": dict(scoring.WEIGHTS),
+            "scans": self._postings.scans,
+        }
+
+    # --- lanes
+
+    def _gather(self) -> list[lanes.Posting]:
+        rows = np.array(list(self._identifiers), dtype=np.int64)
+        lists = [lanes.Posting(rows, IDENTIFIER_WORTH)]
+        if not self._plan.units:
+            return lists
+        strict = self._postings.ids(self._plan.strict, STRICT_LIMIT)
+        lists.append(lanes.Posting(strict, STRICT_WORTH))
+        budget = lanes.POSTING_BUDGET
+        docs = self._reader.docs
+        rarest_first = sorted(self._plan.lookups, key=lambda lookup: lookup.frequency)
+        for place, lookup in enumerate(rarest_first):
+            if budget <= 0 or (place and lanes.gated(lookup.frequency, docs)):
+                break
+            expression = self._expression(lookup)
+            found = self._postings.ids(expression)[:budget]
+            budget -= len(found)
+            worth = lookup.weight * scoring.idf(lookup.frequency, docs)
+            lists.append(lanes.Posting(found, worth))
+            if lookup.frequency >= TITLE_SCAN_FROM:
+                in_title = self._postings.ids("{title tsub} : " + expression)
+                lists.append(lanes.Posting(in_title, worth))
+        return lists
+
+    def _expression(self, lookup: evidence.Lookup) -> str:
+        if lookup.term == self._plan.prefixes.get(lookup.unit):
+            return lookup.term
+        return quote(lookup.term.split(" "))
+
+    def _recent(self, tier: int) -> tuple[Ids, bool]:
+        """A query of filters alone: the newest documents within them."""
+        if not (self._reading.scope or self._reading.required):
+            return NOTHING, False
+        found = self._postings.recent(lanes.TIER + 1, offset=tier * lanes.TIER)
+        return np.sort(found[: lanes.TIER]), len(found) > lanes.TIER
+
+    # --- scoring
+
+    def _sheets(self, ids: Ids) -> tuple[Sheets, Ids]:
+        rows = self._reader.connection.execute(
+            "SELECT sheet, updated_at FROM json_each(?) AS wanted"
+            " JOIN doc_sheet ON doc_sheet.id = wanted.value"
+            " JOIN doc INDEXED BY doc_scope ON doc.id = wanted.value ORDER BY wanted.key",
+            (json.dumps(ids.tolist()),),
+        ).fetchall()
+        updated_at = np.array([row[1] for row in rows], dtype=np.int64)
+        return Sheets(row[0] for row in rows), updated_at
+
+    def _components(self, ids: Ids, sheets: Sheets) -> dict[str, scoring.Floats]:
+        n = len(ids)
+        own = [self._identifiers.get(row, 0.0) for row in ids.tolist()]
+        names = ("strict", "relaxed", "coverage", "title", "density", "phrase")
+        components = dict.fromkeys(names, np.zeros(n)) | {"identifier": np.array(own)}
+        units = self._plan.units
+        if not units:
+            return components
+        meta, docs = self._reader.meta, max(self._reader.docs, 1)
+        lengths = scoring.Lengths.of(
+            sheets.title_length,
+            sheets.body_length,
+            meta["title_terms"] / docs,
+            meta["body_terms"] / docs,
+        )
+        found = evidence.gather(
+            units,
+            self._plan.lookups,
+            sheets,
+            lengths,
+            phrases={
+                place: self._holds(ids, quote(unit.parts))
+                for place, unit in enumerate(units)
+                if len(unit.parts) > 1
+            },
+            members={
+                lookup.term: self._holds(ids, self._expression(lookup))
+                for lookup in self._plan.lookups
+                if " " in lookup.term
+            },
+            docs=docs,
+        )
+        asked = sum(max(1, len(unit.parts)) for unit in units)
+        components["strict"] = np.where(found.whole, found.relaxed, 0.0)
+        components["relaxed"] = found.relaxed
+        components["coverage"] = found.coverage
+        components["title"] = found.title
+        components["density"] = np.minimum(
+            1.0, found.title * asked / np.maximum(sheets.title_length, 1.0)
+        )
+        if len(units) > 1:
+            components["phrase"] = self._phrase(ids, units)
+        return components
+
+    def _phrase(self, ids: Ids, units: list[Unit] | Any) -> scoring.Floats:
+        whole = self._holds(ids, quote(unit.text for unit in units))
+        parts = quote(part for unit in units for part in (unit.parts or (unit.text,)))
+        return np.where(whole, 1.0, 0.9 * self._holds(ids, parts))
+
+    def _holds(self, ids: Ids, expression: str) -> Any:
+        return np.isin(ids, self._postings.ids(expression, PHRASE_LIMIT))

@@ -1,0 +1,137 @@
+"""Every limit and interval of the service: a name, a default, a unit, and why.
+
+One frozen object, `Settings`, is built at start-up from the environment (`MEMLANE_<NAME>`) and
+handed down. Units stand last in names. `docs/SETTINGS.md` is generated from this file and a test
+keeps the two equal.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from service.errors import InvalidSetting
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+def _setting(default: int, doc: str, *, least: int = 1) -> Any:
+    return dataclasses.field(default=default, metadata={"doc": doc, "least": least})
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The service's limits. Every field is an int; its unit is the last word of its name."""
+
+    # --- what a request may carry
+    request_bytes: int = _setting(
+        64 * MIB, "largest body of `documents:batch`; other calls take `small_request_bytes`"
+    )
+    small_request_bytes: int = _setting(
+        64 * KIB, "largest body of every call but `documents:batch`"
+    )
+    request_ms: int = _setting(60_000, "longest a request's body may take to arrive")
+    line_bytes: int = _setting(
+        2 * MIB, "longest NDJSON line of a batch; longer lines are refused by number"
+    )
+    batch_lines: int = _setting(5_000, "most lines in one batch")
+    ref_bytes: int = _setting(512, "longest ref, in UTF-8")
+    kind_bytes: int = _setting(64, "longest kind, in UTF-8")
+    title_bytes: int = _setting(4 * KIB, "longest title, in UTF-8")
+    meta_bytes: int = _setting(64 * KIB, "longest meta, in UTF-8")
+    identifiers_count: int = _setting(256, "most identifiers on one document")
+    identifier_bytes: int = _setting(256, "longest identifier, in UTF-8")
+    future_ms: int = _setting(86_400_000, "how far in the future `updated_at` may lie (clock skew)")
+    query_chars: int = _setting(4_096, "longest query text")
+    query_terms: int = _setting(
+        256, "most terms of a query that are looked up; the rest is reported as dropped"
+    )
+    hits_count: int = _setting(100, "most hits on one page")
+    page_depth_hits: int = _setting(1_000, "deepest hit that a cursor reaches")
+    get_refs: int = _setting(100, "most documents in one `documents:get`")
+    get_bytes: int = _setting(
+        1 * MIB, "largest `documents:get` answer; what does not fit is cut and said to be"
+    )
+    search_deadline_ms: int = _setting(5_000, "longest a search may wait for `min_version` and run")
+
+    # --- what a tenant may hold
+    tenant_documents: int = _setting(2_000_000, "most documents of one tenant")
+    tenant_bytes: int = _setting(8 * 1024 * MIB, "largest tenant file")
+    idempotency_keys: int = _setting(1_000, "answers remembered for `Idempotency-Key`, per tenant")
+
+    # --- what a process may hold
+    connections_per_tenant: int = _setting(
+        8, "idle read connections kept for one tenant in one worker"
+    )
+    open_tenants: int = _setting(
+        256, "tenants with open connections in one worker; least recently used closes first"
+    )
+    search_threads: int = _setting(4, "searches running at once in one worker")
+    search_queue: int = _setting(256, "searches waiting in one worker before it answers 503")
+    waiting_threads: int = _setting(
+        32, "searches waiting for a replica to catch up or arrive, in one worker"
+    )
+    batches_running: int = _setting(
+        4, "batches read or applied at once in one worker; each may hold `request_bytes`"
+    )
+    batch_queue: int = _setting(16, "batches waiting in one worker before it answers 503")
+    reader_workers: int = _setting(2, "gunicorn workers of a reader")
+    sqlite_cache_kib: int = _setting(16 * KIB, "page cache of one read connection")
+
+    # --- replication
+    sync_interval_ms: int = _setting(1_000, "how often Litestream uploads on its own")
+    heads_interval_ms: int = _setting(
+        250, "how often the writer publishes heads when something changed"
+    )
+    heads_heartbeat_ms: int = _setting(
+        2_000, "how often the writer publishes heads when nothing changed"
+    )
+    poll_interval_ms: int = _setting(250, "how often a reader looks at the heads")
+    staleness_ms: int = _setting(
+        10_000, "age past which a reader's `readyz` fails and the writer refuses batches"
+    )
+    drain_ms: int = _setting(
+        15_000, "longest a role may take to finish what it holds when asked to stop"
+    )
+    child_backoff_ms: int = _setting(
+        15_000, "longest wait before a crashed child process is started again"
+    )
+    activate_ms: int = _setting(
+        4_000, "longest a query waits for a tenant this reader does not hold yet"
+    )
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
+        """Read `MEMLANE_<FIELD>` for every field.
+
+        Raises:
+            InvalidSetting: a value is not an integer or is below the least allowed.
+        """
+        environ = os.environ if environ is None else environ
+        values: dict[str, int] = {}
+        for field in dataclasses.fields(cls):
+            name = f"MEMLANE_{field.name.upper()}"
+            if (raw := environ.get(name)) is None:
+                continue
+            least = field.metadata["least"]
+            try:
+                value = int(raw)
+            except ValueError:
+                raise InvalidSetting(f"{name}={raw!r} is not a whole number") from None
+            if value < least:
+                raise InvalidSetting(f"{name}={value} is below the least allowed, {least}")
+            values[field.name] = value
+        return cls(**values)
+
+
+def table() -> str:
+    """All settings as a Markdown table, for `docs/SETTINGS.md`."""
+    rows = ["| environment variable | default | what it bounds |", "| --- | ---: | --- |"]
+    rows += [
+        f"| `MEMLANE_{field.name.upper()}` | {field.default} | {field.metadata['doc']} |"
+        for field in dataclasses.fields(Settings)
+    ]
+    return "\n".join(rows) + "\n"

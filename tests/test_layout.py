@@ -1,0 +1,127 @@
+"""The house stays in order: floors, file sizes, the one way to open a file."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+LINES_MOST = 400
+
+#: Lower number, lower floor: a module may import its own floor and everything below.
+FLOORS = {
+    "service.errors": 0,
+    "service.settings": 1,
+    "service.text": 2,
+    "service.ranking": 3,
+    "service.index": 4,
+    "service.search": 5,
+    "service.tenancy": 6,
+    "service.replica": 7,
+    "service.semantic": 8,
+    "service.telemetry": 9,
+    "service.node": 10,
+    "service.http": 11,
+    "service.app": 12,
+    "service.serve": 13,
+    "service.roles": 14,
+    "service.commands": 15,
+    "service.cli": 16,
+}
+PURE = ("service.text", "service.ranking")
+IMPURE = {"os", "io", "time", "datetime", "random", "socket", "pathlib", "subprocess", "apsw"}
+
+
+def modules() -> Iterator[tuple[str, Path, ast.Module]]:
+    for package in ("service", "embedder", "golden"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+            yield name, path, ast.parse(path.read_text())
+
+
+def imports(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports are absolute"
+            yield node.module or ""
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def floor(module: str) -> int | None:
+    parts = module.split(".")
+    for size in range(len(parts), 0, -1):
+        if (found := FLOORS.get(".".join(parts[:size]))) is not None:
+            return found
+    return None
+
+
+def test_imports_go_down_only() -> None:
+    wrong = []
+    for name, _, tree in modules():
+        own = floor(name)
+        if not name.startswith("service.") or own is None:
+            continue
+        for target in imports(tree):
+            theirs = floor(target)
+            if theirs is not None and theirs > own:
+                wrong.append(f"{name} -> {target}")
+    assert wrong == []
+
+
+def test_every_service_module_has_a_floor() -> None:
+    homeless = [n for n, _, _ in modules() if n.startswith("service.") and floor(n) is None]
+    assert homeless == []
+
+
+def test_text_and_ranking_are_pure() -> None:
+    wrong = [
+        f"{name} -> {target}"
+        for name, _, tree in modules()
+        if name.startswith(PURE)
+        for target in imports(tree)
+        if target.split(".")[0] in IMPURE
+    ]
+    assert wrong == []
+
+
+def test_the_embedder_and_the_service_share_no_code() -> None:
+    wrong = [
+        f"{name} -> {target}"
+        for name, _, tree in modules()
+        for target in imports(tree)
+        if (name.startswith("embedder") and target.startswith("service"))
+        or (name.startswith("service") and target.startswith("embedder"))
+    ]
+    assert wrong == []
+
+
+def test_only_one_module_opens_sqlite_files_of_tenants() -> None:
+    """Any other connection could checkpoint behind Litestream's back; see index/connection.py."""
+    allowed = {"service/index/connection.py", "service/replica/cache.py"}
+    wrong = []
+    for _, path, tree in modules():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Import) and any(a.name == "sqlite3" for a in node.names):
+                wrong.append(f"{path}: sqlite3")
+            if (
+                isinstance(node, ast.Call)
+                and ast.unparse(node.func) in ("apsw.Connection", "Connection")
+                and str(path.relative_to(ROOT)) not in allowed
+            ):
+                wrong.append(f"{path}: {ast.unparse(node)}")
+    assert wrong == []
+
+
+@pytest.mark.parametrize("package", ["service", "embedder", "golden", "tests"])
+def test_files_hold_one_noun_of_bounded_size(package: str) -> None:
+    long = {
+        str(path.relative_to(ROOT)): lines
+        for path in (ROOT / package).rglob("*.py")
+        if "_pb2" not in path.name and (lines := len(path.read_text().splitlines())) > LINES_MOST
+    }
+    assert long == {}
