@@ -2,7 +2,7 @@
 
     MemlaneError
     ├── InvalidSetting                 start-up: a setting makes no sense
-    ├── SetupError                     start-up: something this machine lacks; `hint` says what to do
+    ├── SetupError                     start-up: this machine lacks something; see `hint`
     ├── InvalidRequest                 the caller sent something we cannot read
     │   ├── InvalidDocument            one line of a batch
     │   ├── InvalidCursor

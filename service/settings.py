@@ -93,6 +93,9 @@ class Settings:
     staleness_ms: int = _setting(
         10_000, "age past which a reader's `readyz` fails and the writer refuses batches"
     )
+    replicate_ms: int = _setting(
+        10_000, "longest a batch with `durability=replicated` waits for the object store"
+    )
     drain_ms: int = _setting(
         15_000, "longest a role may take to finish what it holds when asked to stop"
     )
@@ -101,6 +104,12 @@ class Settings:
     )
     activate_ms: int = _setting(
         4_000, "longest a query waits for a tenant this reader does not hold yet"
+    )
+    resident_tenants: int = _setting(
+        2_000, "most tenants a reader keeps on its disk; least recently used goes first"
+    )
+    resident_bytes: int = _setting(
+        64 * 1024 * MIB, "most bytes of tenants a reader keeps on its disk"
     )
 
     @classmethod

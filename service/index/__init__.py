@@ -1,1 +1,1 @@
-
+"""One tenant's file: its schema, its one writer, its readers."""

@@ -52,6 +52,7 @@ class Upsert:
 
     @property
     def key(self) -> tuple[str, str]:
+        """(kind, ref)."""
         return self.document.kind, self.document.ref
 
 
@@ -65,6 +66,7 @@ class Delete:
 
     @property
     def key(self) -> tuple[str, str]:
+        """(kind, ref)."""
         return self.kind, self.ref
 
 

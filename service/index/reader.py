@@ -10,7 +10,7 @@ from typing import Any, Self
 import apsw
 import orjson
 
-from service.errors import IndexCorrupt
+from service.errors import IndexCorrupt, Unavailable
 from service.index import schema
 from service.index.connection import open_reader
 from service.index.document import Document
@@ -26,6 +26,7 @@ class IndexReader:
         NotFound: no such file.
         IndexCorrupt: not one of our files, or damaged.
         IndexTooNew: a later release wrote it.
+        Unavailable: it stayed locked for longer than `connection.BUSY_TIMEOUT_MS`.
     """
 
     def __init__(self, path: Path, *, cache_kib: int = 16_384) -> None:
@@ -77,7 +78,7 @@ class IndexReader:
         return [self._get(kind, ref) for kind, ref in keys]
 
     def _get(self, kind: str, ref: str) -> Document | None:
-        row = self.connection.execute(
+        row: Any = self.connection.execute(
             "SELECT title, summary, note, meta, updated_at, identifiers FROM doc"
             " WHERE kind = ? AND ref = ?",
             (kind, ref),
@@ -98,7 +99,7 @@ class IndexReader:
 
     def status(self) -> dict[str, Any]:
         """Documents by kind, stamps, size in bytes."""
-        kinds = self.connection.execute(
+        kinds: list[Any] = self.connection.execute(
             "SELECT kind, count(*) FROM doc INDEXED BY doc_scope GROUP BY kind ORDER BY kind"
         ).fetchall()
         pages = self.connection.pragma("page_count") * self.connection.pragma("page_size")
@@ -126,3 +127,5 @@ class IndexReader:
                     self.connection.execute("ROLLBACK")
         except (apsw.CorruptError, apsw.NotADBError) as error:
             raise IndexCorrupt(f"{self.path.name} is damaged") from error
+        except apsw.BusyError as error:
+            raise Unavailable("this file has been busy with a change for too long") from error

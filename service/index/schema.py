@@ -6,6 +6,8 @@ transaction that writes its stamp last: a crash leaves the file as it was.
 
 from __future__ import annotations
 
+from typing import Any
+
 import apsw
 
 from service.errors import IndexCorrupt, IndexTooNew
@@ -100,7 +102,7 @@ def read_meta(connection: apsw.Connection) -> dict[str, int]:
         IndexCorrupt: the file has no stamps or unreadable ones.
     """
     try:
-        rows = connection.execute("SELECT key, value FROM meta").fetchall()
+        rows: list[Any] = connection.execute("SELECT key, value FROM meta").fetchall()
     except apsw.SQLError as error:
         raise IndexCorrupt("the file has no `meta` table") from error
     meta = {key: value for key, value in rows if isinstance(value, int)}

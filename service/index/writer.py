@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import apsw
 import orjson
@@ -147,7 +147,7 @@ class IndexWriter:
             elif isinstance(operation, Delete):
                 result = self._delete(operation, version)
             else:
-                result = self._upsert(operation, version)
+                result = self._upsert(operation)
             docs += (result == "created") - (result == "deleted")
             changed = changed or result in ("created", "updated", "touched", "deleted")
             results.append(LineResult(operation.line, *operation.key, result))
@@ -163,10 +163,10 @@ class IndexWriter:
         self._stamp(docs=docs, **self._length_stamps(), **self._commit_stamps(version))
         return BatchResult(version, results)
 
-    def _upsert(self, operation: Upsert, version: int) -> Result:
+    def _upsert(self, operation: Upsert) -> Result:
         document = operation.document
         content_hash = document.content_hash()
-        row = self._connection.execute(
+        row: Any = self._connection.execute(
             "SELECT id, content_hash, updated_at FROM doc WHERE kind = ? AND ref = ?", operation.key
         ).fetchone()
         if row is None:
@@ -235,10 +235,10 @@ class IndexWriter:
         )
 
     def _forget(self, doc_id: int) -> None:
-        (head,) = self._connection.execute(
+        head: Any = self._connection.execute(
             "SELECT substr(sheet, 1, 8) FROM doc_sheet WHERE id = ?", (doc_id,)
-        ).fetchall()
-        title_terms, body_terms = sheet.lengths(head[0])
+        ).get
+        title_terms, body_terms = sheet.lengths(head)
         self._title_terms -= title_terms
         self._body_terms -= body_terms
         self._connection.execute("DELETE FROM doc_fts WHERE rowid = ?", (doc_id,))
@@ -288,7 +288,7 @@ class IndexWriter:
         )
 
     def _replay(self, key: str, body_digest: bytes) -> BatchResult | None:
-        row = self._connection.execute(
+        row: Any = self._connection.execute(
             "SELECT body_digest, version, results FROM idempotency WHERE key = ?", (key,)
         ).fetchone()
         if row is None:
@@ -336,7 +336,7 @@ class _Transaction:
 
 def read_documents(connection: apsw.Connection) -> Iterator[tuple[int, Document]]:
     """Every document with its row id, in row order."""
-    rows = connection.execute(
+    rows: Any = connection.execute(
         "SELECT id, kind, ref, title, summary, note, meta, updated_at, identifiers FROM doc"
         " ORDER BY id"
     )

@@ -150,5 +150,5 @@ def gather(
         relaxed=np.sum(gains, axis=0) / most,
         coverage=weights @ here / weights.sum(),
         title=weights @ in_title / weights.sum(),
-        whole=(here > 1 - 1e-9).all(axis=0),
+        whole=np.all(here > 1 - 1e-9, axis=0),
     )

@@ -10,7 +10,8 @@ Never multiplicative: a factor near zero would hide evidence that the other comp
 | `title` | the same share, found in the title |
 | `density` | how much of the title the query is |
 | `phrase` | 1 where the whole query stands as one phrase |
-| `identifier` | 1 for the document's own ref or a declared identifier, less for a mention or prefix |
+| `identifier` | 1 for an identifier of the document, less for one mentioned or begun |
+| `ref` | 1 where the query is the document's own ref, less among other words |
 | `recency` | halves every `RECENCY_HALF_LIFE_MS` |
 
 BM25 here is the usual saturation (Robertson and Zaragoza 2009, sections 3.1 and 3.6) over two
@@ -44,7 +45,8 @@ WEIGHTS: Mapping[str, float] = {
     "title": 0.10,
     "density": 0.05,
     "phrase": 0.10,
-    "identifier": 0.60,
+    "identifier": 0.40,
+    "ref": 1.00,
     "recency": 0.01,
 }
 
@@ -87,13 +89,13 @@ def saturation(
 def recency(updated_at: NDArray[np.int64], now_ms: int) -> Floats:
     """1 for now, one half a half-life ago; times in the future count as now."""
     age = np.maximum(now_ms - updated_at, 0) / RECENCY_HALF_LIFE_MS
-    return np.exp2(-age)
+    return np.asarray(np.exp2(-age), dtype=np.float64)
 
 
 def total(components: Mapping[str, Floats], weights: Mapping[str, float] = WEIGHTS) -> Floats:
     """The additive score (n,)."""
     terms = [weights[name] * values for name, values in components.items()]
-    return np.sum(terms, axis=0)
+    return np.asarray(np.sum(terms, axis=0), dtype=np.float64)
 
 
 def order(score: Floats, ids: NDArray[np.int64]) -> NDArray[np.int64]:

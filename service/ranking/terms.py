@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-Way = Literal["exact", "parts", "prefix", "inflection", "compound", "typo"]
+Way = Literal["exact", "part", "prefix", "inflection", "compound", "typo"]
 
 _SEPARATORS = str.maketrans("", "", "-_.")
 
@@ -81,6 +81,8 @@ def _parts_at(token: str, sub: Sequence[str], at: int) -> tuple[str, ...]:
         end += 1
     if spelt == bare and (end - at > 1 or not token.isascii()):
         return tuple(sub[at:end])
+    if token.isascii():
+        return ()
     end = at
     while end < len(sub) and token.startswith(sub[end], end - at):
         end += 1

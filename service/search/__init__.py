@@ -1,1 +1,1 @@
-
+"""One query over one open index."""

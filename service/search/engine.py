@@ -253,7 +253,7 @@ class _Finder:
     # --- scoring
 
     def _sheets(self, ids: Ids) -> tuple[Sheets, Ids]:
-        rows = self._reader.connection.execute(
+        rows: list[Any] = self._reader.connection.execute(
             "SELECT sheet, updated_at FROM json_each(?) AS wanted"
             " JOIN doc_sheet ON doc_sheet.id = wanted.value"
             " JOIN doc INDEXED BY doc_scope ON doc.id = wanted.value ORDER BY wanted.key",
@@ -264,9 +264,11 @@ class _Finder:
 
     def _components(self, ids: Ids, sheets: Sheets) -> dict[str, scoring.Floats]:
         n = len(ids)
-        own = [self._identifiers.get(row, 0.0) for row in ids.tolist()]
+        matches = [self._identifiers.get(row, identifiers.NO_MATCH) for row in ids.tolist()]
         names = ("strict", "relaxed", "coverage", "title", "density", "phrase")
-        components = dict.fromkeys(names, np.zeros(n)) | {"identifier": np.array(own)}
+        components = dict.fromkeys(names, np.zeros(n))
+        components["identifier"] = np.array([match.worth for match in matches])
+        components["ref"] = np.array([match.own for match in matches])
         units = self._plan.units
         if not units:
             return components

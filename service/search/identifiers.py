@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from typing import Any
 
 import apsw
 
@@ -10,7 +12,7 @@ from service.search.postings import Scope
 from service.text import fold_identifier, is_identifier
 
 #: What an identifier is worth by where it stands: own ref, declared, mentioned in the text.
-WORTH = (1.0, 0.9, 0.6)
+WORTH = (1.0, 1.0, 0.6)
 #: What a declared identifier or ref is worth when only its beginning was typed.
 PREFIX_WORTH = 0.7
 PREFIX_CHARACTERS = 6
@@ -21,22 +23,47 @@ DOCUMENTS = 200
 _AFTER = "\U0010ffff"
 
 
-def find(connection: apsw.Connection, text: str, scope: Scope) -> dict[int, float]:
-    """Row id -> worth in (0, 1] of the best identifier that matches a word or the whole text."""
-    found: dict[int, float] = {}
-    for word in _words(text):
-        rows = connection.execute(
-            "SELECT doc_id, source FROM ident WHERE token = ? LIMIT ?", (word, DOCUMENTS)
+@dataclasses.dataclass(frozen=True, slots=True)
+class Match:
+    """How a document matches by identifier, both in [0, 1].
+
+    Attributes:
+        worth: of the best identifier that was typed.
+        own: whether that is its own ref; less than 1 when the ref is a plain word among others.
+    """
+
+    worth: float
+    own: float = 0.0
+
+
+NO_MATCH = Match(0.0)
+
+
+def find(connection: apsw.Connection, text: str, scope: Scope) -> dict[int, Match]:
+    """Row id -> how it matches, by a word of the text or the whole of it."""
+    found: dict[int, Match] = {}
+    words = _words(text)
+    for word in words:
+        rows: list[Any] = connection.execute(
+            "SELECT doc_id, source FROM ident WHERE token = ? ORDER BY source, doc_id DESC LIMIT ?",
+            (word, DOCUMENTS),
         ).fetchall()
+        share = 1.0 if word == words[0] or is_identifier(word) else 1.0 / len(words)
         for doc_id, source in rows:
-            found[doc_id] = max(found.get(doc_id, 0.0), WORTH[source])
+            _better(found, doc_id, Match(WORTH[source], share if source == 0 else 0.0))
         if not rows and len(word) >= PREFIX_CHARACTERS and is_identifier(word):
-            for (doc_id,) in connection.execute(
+            begun: list[Any] = connection.execute(
                 "SELECT doc_id FROM ident WHERE token > ? AND token < ? AND source < 2 LIMIT ?",
                 (word, word + _AFTER, DOCUMENTS),
-            ):
-                found[doc_id] = max(found.get(doc_id, 0.0), PREFIX_WORTH)
+            ).fetchall()
+            for (doc_id,) in begun:
+                _better(found, doc_id, Match(PREFIX_WORTH))
     return _within(connection, found, scope) if found and scope else found
+
+
+def _better(found: dict[int, Match], doc_id: int, match: Match) -> None:
+    known = found.get(doc_id, NO_MATCH)
+    found[doc_id] = Match(max(known.worth, match.worth), max(known.own, match.own))
 
 
 def _words(text: str) -> list[str]:
@@ -46,11 +73,9 @@ def _words(text: str) -> list[str]:
     return [word for word in dict.fromkeys([whole, *words, *bare]) if word]
 
 
-def _within(
-    connection: apsw.Connection, found: dict[int, float], scope: Scope
-) -> dict[int, float]:
+def _within(connection: apsw.Connection, found: dict[int, Match], scope: Scope) -> dict[int, Match]:
     condition, bindings = scope.condition()
-    rows = connection.execute(
+    rows: Any = connection.execute(
         f"SELECT id FROM doc WHERE id IN (SELECT value FROM json_each(?)) AND {condition}",
         (json.dumps(list(found)), *bindings),
     )

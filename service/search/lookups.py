@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Sequence
+from typing import Any
 
 import apsw
 
@@ -55,8 +57,12 @@ def plan(units: Sequence[Unit], postings: Postings, connection: apsw.Connection)
         found = _typed(place, unit, frequency, postings)
         alternatives = list(joined.get(place, ()))
         last = place == len(units) - 1
-        if not found or (not frequency and unit.compound) or (last and frequency <= PREFIX_FREQUENCY):
-            alternatives += _forgiven(unit, frequency, bool(found), last, postings, connection)
+        if (
+            not found
+            or (not frequency and unit.compound)
+            or (last and frequency <= PREFIX_FREQUENCY)
+        ):
+            alternatives += _forgiven(unit, bool(found), postings, connection)
         if len(unit.text) == 1 and not unit.text.isascii():
             prefixes[place] = quote([unit.text]) + " *"
             alternatives.append(Alternative(prefixes[place], 1.0, "prefix"))
@@ -88,7 +94,7 @@ def _typed(place: int, unit: Unit, frequency: int, postings: Postings) -> list[L
 def _joined(units: Sequence[Unit], postings: Postings) -> dict[int, list[Alternative]]:
     """`dock hub` may stand for `dockhub`: the joined word answers both units."""
     found: dict[int, list[Alternative]] = {}
-    for place, (left, right) in enumerate(zip(units, units[1:], strict=False)):
+    for place, (left, right) in enumerate(itertools.pairwise(units)):
         if not (forgive.bendable(left.text) and forgive.bendable(right.text)):
             continue
         word = left.text + right.text
@@ -100,12 +106,7 @@ def _joined(units: Sequence[Unit], postings: Postings) -> dict[int, list[Alterna
 
 
 def _forgiven(
-    unit: Unit,
-    frequency: int,
-    found: bool,
-    last: bool,
-    postings: Postings,
-    connection: apsw.Connection,
+    unit: Unit, found: bool, postings: Postings, connection: apsw.Connection
 ) -> list[Alternative]:
     word = unit.text
     options: list[Alternative] = []
@@ -126,7 +127,7 @@ def _forgiven(
 
 def _unfinished(word: str, connection: apsw.Connection) -> list[Alternative]:
     """Known terms that begin with the word, nearest in length and most frequent first."""
-    rows = connection.execute(
+    rows: list[Any] = connection.execute(
         "SELECT term, doc FROM temp.vocabulary WHERE term > ? AND term < ? LIMIT ?",
         (word, word[:-1] + chr(ord(word[-1]) + 1), PREFIX_SCANNED),
     ).fetchall()
@@ -138,7 +139,7 @@ def _misspelt(word: str, connection: apsw.Connection) -> list[Alternative]:
     """Known terms one edit away, most frequent first."""
     known = []
     for term in forgive.one_edit(word):
-        row = connection.execute(
+        row: Any = connection.execute(
             "SELECT doc FROM temp.vocabulary WHERE term = ?", (term,)
         ).fetchone()
         if row is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import apsw
 
@@ -33,9 +34,10 @@ def hits(
 
 
 def _hit(connection: apsw.Connection, item: Ranked, terms: Collection[str]) -> Hit:
-    kind, ref, title, updated_at, summary, note = connection.execute(
+    row: Any = connection.execute(
         "SELECT kind, ref, title, updated_at, summary, note FROM doc WHERE id = ?", (item.row,)
-    ).fetchall()[0]
+    ).fetchone()
+    kind, ref, title, updated_at, summary, note = row
     cut = snippet(note or summary, terms, width_chars=SNIPPET_CHARACTERS)
     if not cut.marks and summary and note:
         of_summary = snippet(summary, terms, width_chars=SNIPPET_CHARACTERS)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+_T = TypeVar("_T")
 Ids = NDArray[np.int64]
 NOTHING: Ids = np.empty(0, dtype=np.int64)
 
@@ -103,18 +105,18 @@ class Postings:
             self._frequency[expression] = known
         return known
 
-    def keep(self, found: dict[int, float]) -> dict[int, float]:
-        """Of documents found elsewhere, those that hold what is required and not what is excluded."""
+    def keep(self, found: dict[int, _T]) -> dict[int, _T]:
+        """Of documents found elsewhere, those that pass what is required and excluded."""
         if not found or not (self._required or self._excluded):
             return found
         wanted = json.dumps(list(found))
         kept = dict(found)
         for expression in self._required:
             held = self._among(expression, wanted)
-            kept = {row: worth for row, worth in kept.items() if row in held}
+            kept = {row: match for row, match in kept.items() if row in held}
         for expression in self._excluded:
             held = self._among(expression, wanted)
-            kept = {row: worth for row, worth in kept.items() if row not in held}
+            kept = {row: match for row, match in kept.items() if row not in held}
         return kept
 
     def recent(self, limit: int, *, offset: int = 0) -> Ids:
@@ -123,9 +125,7 @@ class Postings:
         bindings = list(self._bindings)
         for operator, expressions in (("IN", self._required), ("NOT IN", self._excluded)):
             for expression in expressions:
-                condition += (
-                    f" AND id {operator} (SELECT rowid FROM doc_fts WHERE doc_fts MATCH ?)"
-                )
+                condition += f" AND id {operator} (SELECT rowid FROM doc_fts WHERE doc_fts MATCH ?)"
                 bindings.append(expression)
         rows = self._connection.execute(
             f"SELECT id FROM doc WHERE {condition} ORDER BY updated_at DESC, id DESC"
@@ -152,24 +152,24 @@ class Postings:
 
     def _scan(self, expression: str, limit: int) -> Ids:
         # One string of ids costs a third of one Python row an id.
-        text = self._connection.execute(
+        text: Any = self._connection.execute(
             "SELECT group_concat(id) FROM (SELECT rowid AS id FROM doc_fts WHERE doc_fts MATCH ?"
             f"{self._scoped} ORDER BY rowid DESC LIMIT ?)",
             (self._bounded(expression), *self._bindings, limit),
-        ).fetchone()[0]
+        ).get
         return NOTHING if text is None else np.fromstring(text, dtype=np.int64, sep=",")
 
     def _sample(self, expression: str) -> int:
         expression = self._bounded(expression)
         if self._last_row is None:
-            self._last_row = self._connection.execute("SELECT max(rowid) FROM doc").fetchone()[0]
+            self._last_row = int(self._connection.execute("SELECT max(rowid) FROM doc").get)
         stride = self._last_row // SAMPLE_WINDOWS
         if stride <= SAMPLE_ROWS:
             return int(
                 self._connection.execute(
                     f"SELECT count(*) FROM doc_fts WHERE doc_fts MATCH ?{self._scoped}",
                     (expression, *self._bindings),
-                ).fetchone()[0]
+                ).get
             )
         hits = 0
         for window in range(SAMPLE_WINDOWS):
@@ -178,5 +178,5 @@ class Postings:
                 "SELECT count(*) FROM doc_fts WHERE doc_fts MATCH ? AND rowid > ? AND rowid <= ?"
                 f"{self._scoped}",
                 (expression, low, low + SAMPLE_ROWS, *self._bindings),
-            ).fetchone()[0]
+            ).get
         return int(hits * self._last_row / (SAMPLE_WINDOWS * SAMPLE_ROWS))

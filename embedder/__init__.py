@@ -1,0 +1,1 @@
+"""The optional embedding sidecar; it shares nothing with `service` but a protocol."""

@@ -1,0 +1,1 @@
+"""Golden cases, judged sets, robustness probes and benchmarks: what every change is held to."""

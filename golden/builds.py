@@ -1,0 +1,142 @@
+"""Indexes built from corpus files, kept in a cache folder so that repeated runs start at once.
+
+A build's name is a hash of the corpus bytes and of every version that shapes the file, so a change
+of either makes a new build and an old one is never read by mistake. A build is a folder that is
+renamed into place when it is complete; two runs that build the same one do not disturb each other.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from golden import judged
+from service.index import schema
+from service.index.connection import open_writer
+from service.index.document import Delete, Upsert, parse_line
+from service.index.writer import IndexWriter
+from service.settings import Settings
+from service.text import TOKENIZER_VERSION
+
+BUILDS_KEPT = 32
+"""Most builds in the cache folder; the least recently used go first."""
+BATCH_LINES = 5_000
+CORPUS_NOW_MS = 1_798_761_600_000
+"""2027-01-01: what a corpus line without a date is dated, and the least "now" its dates are
+checked against, so that a corpus loads whatever this machine's clock says."""
+INDEX_NAME = "index.sqlite"
+
+
+def cache_folder() -> Path:
+    """Where builds are kept: `MEMLANE_GOLDEN_CACHE`, else a folder of this user's in temp."""
+    if named := os.environ.get("MEMLANE_GOLDEN_CACHE"):
+        return Path(named)
+    return Path(tempfile.gettempdir()) / f"memlane-golden-{os.getuid()}"
+
+
+def index_of(corpus: Path, *, cache: Path | None = None) -> Path:
+    """The index file of a corpus, built when the cache has none.
+
+    Args:
+        corpus: an NDJSON file, plain or gzipped.
+        cache: the cache folder; `cache_folder()` by default.
+
+    Raises:
+        SetupError: the corpus cannot be read.
+        InvalidDocument: one of its lines is not a document.
+    """
+    cache = cache_folder() if cache is None else cache
+    cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+    build = cache / f"{corpus.name.split('.')[0]}-{_digest(corpus)}"
+    if not (build / INDEX_NAME).is_file():
+        _build(corpus, build)
+        _drop_old(cache, keep=build)
+    os.utime(build)
+    return build / INDEX_NAME
+
+
+def write_index(corpus: Path, path: Path) -> int:
+    """Index a corpus file into `path`.
+
+    Returns:
+        the number of operations applied.
+
+    Raises:
+        SetupError: the corpus cannot be read.
+        InvalidDocument: one of its lines is not a document.
+    """
+    count = 0
+    # A clock that stands still: recency counts from the last commit, and two builds must agree.
+    with IndexWriter(path, clock=lambda: CORPUS_NOW_MS / 1000) as writer:
+        for batch in batches(corpus):
+            writer.apply(batch)
+            count += len(batch)
+    fold_log(path)
+    return count
+
+
+def fold_log(path: Path) -> None:
+    """Fold the write-ahead log into the file: no Litestream runs here that would do it."""
+    connection = open_writer(path)
+    try:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    finally:
+        connection.close()
+
+
+def batches(corpus: Path, lines: Iterable[bytes] | None = None) -> Iterator[list[Upsert | Delete]]:
+    """A corpus file's documents, `BATCH_LINES` at a time.
+
+    Args:
+        corpus: the file.
+        lines: its lines, where they were read before.
+
+    Raises:
+        SetupError: the corpus cannot be read.
+        InvalidDocument: one of its lines is not a document.
+    """
+    settings = Settings()
+    now_ms = max(CORPUS_NOW_MS, time.time_ns() // 1_000_000)
+    batch: list[Upsert | Delete] = []
+    for number, line in enumerate(judged.lines(corpus) if lines is None else lines, 1):
+        batch.append(parse_line(line, number=number, now_ms=now_ms, limits=settings))
+        if len(batch) == BATCH_LINES:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def _digest(corpus: Path) -> str:
+    versions = f"{schema.SCHEMA_VERSION} {schema.LAYOUT_VERSION} {TOKENIZER_VERSION}"
+    digest = hashlib.blake2b(versions.encode(), digest_size=12)
+    with corpus.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _build(corpus: Path, build: Path) -> None:
+    unfinished = Path(tempfile.mkdtemp(prefix=".building-", dir=build.parent))
+    try:
+        write_index(corpus, unfinished / INDEX_NAME)
+        try:
+            unfinished.rename(build)
+        except OSError:
+            if not (build / INDEX_NAME).is_file():  # else another run finished it first: use that
+                raise
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _drop_old(cache: Path, *, keep: Path) -> None:
+    builds = [p for p in cache.iterdir() if p.is_dir() and not p.name.startswith(".")]
+    builds.sort(key=lambda p: p.stat().st_mtime, reverse=True)
+    for old in builds[BUILDS_KEPT:]:
+        if old != keep:
+            shutil.rmtree(old, ignore_errors=True)

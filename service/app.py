@@ -1,0 +1,172 @@
+"""Assembly of the two HTTP applications. Nothing is decided here; parts are put together.
+
+Both are built in a worker, after the fork; their parts start and stop with the lifespan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    ExitStack,
+    asynccontextmanager,
+)
+from pathlib import Path
+
+from anyio.to_thread import run_sync
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+
+from service.errors import MemlaneError
+from service.http.limits import Gate
+from service.http.middleware import Envelope
+from service.http.node import Files, Node, Role, SearchFunction, Tenants, WriterParts
+from service.http.routes import ROUTES, http_error, known_error
+from service.search import engine
+from service.settings import Settings
+from service.telemetry.searches import SearchTelemetry, search_telemetry
+from service.tenancy.registry import Registry
+from service.tenancy.view import RegistryView
+
+Resources = Sequence[AbstractContextManager[object]]
+
+
+def create_reader_app(
+    *,
+    settings: Settings,
+    files: Files,
+    view: RegistryView,
+    counters: Path,
+    resources: Resources = (),
+    writer_url: str | None = None,
+    search: SearchFunction = engine.search,
+) -> Starlette:
+    """A reader: searches replicas, writes nothing.
+
+    Args:
+        settings: the limits.
+        files: the replicas.
+        view: the registry's replica.
+        counters: the node's folder of state counters, the same for all its workers.
+        resources: entered in this order when the worker starts, left in the other when it stops;
+            `files` and `view` may be among them.
+        writer_url: where callers that want to write are told to go.
+        search: one query over one open index.
+    """
+    return _create(
+        "reader",
+        settings,
+        files,
+        view,
+        counters,
+        resources,
+        search=search,
+        writer=None,
+        writer_url=writer_url,
+    )
+
+
+def create_writer_app(
+    *,
+    settings: Settings,
+    tenants: Tenants,
+    registry: Registry,
+    view: RegistryView,
+    counters: Path,
+    resources: Resources = (),
+    search: SearchFunction = engine.search,
+) -> Starlette:
+    """A writer: takes batches and administers; searches too.
+
+    Args:
+        settings: the limits.
+        tenants: the files it owns.
+        registry: the registry it owns.
+        view: the same registry, read side.
+        counters: the node's folder of state counters, the same for all its workers.
+        resources: see `create_reader_app`.
+        search: one query over one open index.
+    """
+    return _create(
+        "writer",
+        settings,
+        tenants,
+        view,
+        counters,
+        resources,
+        search=search,
+        writer=WriterParts(tenants, registry),
+    )
+
+
+def _create(
+    role: Role,
+    settings: Settings,
+    files: Files,
+    view: RegistryView,
+    counters: Path,
+    resources: Resources,
+    *,
+    search: SearchFunction,
+    writer: WriterParts | None,
+    writer_url: str | None = None,
+) -> Starlette:
+    def node(telemetry: SearchTelemetry) -> Node:
+        return Node(
+            role=role,
+            settings=settings,
+            files=files,
+            view=view,
+            search=search,
+            telemetry=telemetry,
+            writer=writer,
+            writer_url=writer_url,
+            searches=Gate(
+                running=settings.search_threads,
+                waiting=settings.search_queue,
+                patience_ms=settings.search_deadline_ms,
+                name="searches",
+            ),
+            waits=Gate(
+                running=settings.waiting_threads,
+                waiting=settings.search_queue,
+                patience_ms=settings.search_deadline_ms,
+                name="searches",
+            ),
+            batches=Gate(
+                running=settings.batches_running,
+                waiting=settings.batch_queue,
+                patience_ms=settings.request_ms,
+                name="batches",
+            ),
+        )
+
+    app = Starlette(
+        routes=ROUTES,
+        middleware=[Middleware(Envelope)],
+        exception_handlers={MemlaneError: known_error, HTTPException: http_error},
+        lifespan=_lifespan(role, counters, resources, node),
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+def _lifespan(
+    role: Role,
+    counters: Path,
+    resources: Resources,
+    node: Callable[[SearchTelemetry], Node],
+) -> Callable[[Starlette], AbstractAsyncContextManager[dict[str, object]]]:
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[dict[str, object]]:
+        with ExitStack() as stack:
+            telemetry = stack.enter_context(search_telemetry(role, counters))
+            for resource in resources:
+                # In a thread: starting may block on the object store.
+                await run_sync(stack.enter_context, resource)
+            yield {"node": node(telemetry)}
+            await run_sync(stack.close)
+
+    return lifespan

@@ -1,0 +1,23 @@
+"""The `memlane` command: assembly only."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+
+import click
+
+from golden.commands import bench, golden
+from service.commands.push import push
+from service.commands.search import search
+from service.commands.tenants import key, tenant
+from service.commands.up import reader, up, writer
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(version("memlane"), prog_name="memlane")
+def main() -> None:
+    """Hosted search over the memory of people who work with AI agents."""
+
+
+for command in (up, writer, reader, tenant, key, push, search, golden, bench):
+    main.add_command(command)

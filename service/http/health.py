@@ -1,0 +1,45 @@
+"""`/healthz`: alive. `/readyz`: able to serve, or why not."""
+
+from __future__ import annotations
+
+from anyio.to_thread import run_sync
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.errors import Unavailable
+from service.http.answers import json_answer
+from service.http.node import Node, node_of
+from service.http.problems import describe
+
+
+async def alive(request: Request) -> Response:
+    """`GET /healthz`: this worker answers; nothing else is looked at."""
+    return json_answer({"status": "ok", "role": node_of(request).role})
+
+
+async def ready(request: Request) -> Response:
+    """`GET /readyz`: 200 when this node can serve, else 503, with the reasons."""
+    health = await run_sync(_health, node_of(request))
+    return json_answer(health, status=200 if health["ready"] else 503)
+
+
+async def problem(request: Request) -> Response:
+    """`GET /v1/problems/{slug}`: what a problem's `type` means."""
+    return json_answer(describe(request.path_params["slug"]))
+
+
+def _health(node: Node) -> dict[str, object]:
+    health = dict(node.files.health())
+    reasons = list(health.get("reasons", ()))
+    try:
+        registry_version: int | None = node.view.version()
+    except Unavailable as error:
+        registry_version = None
+        reasons.append(error.detail)
+    return {
+        **health,
+        "role": node.role,
+        "registry_version": registry_version,
+        "ready": bool(health["ready"]) and registry_version is not None,
+        "reasons": reasons,
+    }

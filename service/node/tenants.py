@@ -1,0 +1,239 @@
+"""A writer node's tenants: the files it owns, and the one way a batch gets into them."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import apsw
+
+from service.errors import IndexCorrupt, NotFound, ReplicaBehind, TooLarge, Unavailable
+from service.index.document import Operation
+from service.index.reader import IndexReader
+from service.index.writer import BatchResult, IndexWriter
+from service.node.pool import ReaderPool
+from service.replica import Publisher, latest_epoch, writer_path
+from service.settings import Settings
+from service.tenancy.records import Tenant, TenantState
+from service.tenancy.registry import Registry
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class OpenedFile:
+    """The writer's own file: the truth itself, so its age is 0."""
+
+    reader: IndexReader
+    age_ms: int
+    as_of_ms: int
+
+
+class _Open:
+    """One file's writer and the lock that makes batches wait for each other."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.writer: IndexWriter | None = None
+        self.users = 0
+
+
+class Tenants:
+    """The files of a writer node. Safe to share among threads of the one process that commits."""
+
+    def __init__(
+        self, data: Path, *, registry: Registry, publisher: Publisher, settings: Settings
+    ) -> None:
+        """Prepare.
+
+        Args:
+            data: the writer's data folder.
+            registry: says which tenants there are.
+            publisher: is told of every commit; not started or stopped here.
+            settings: the limits.
+        """
+        self._data = data
+        self._registry = registry
+        self._publisher = publisher
+        self._settings = settings
+        self._lock = threading.Lock()
+        self._open: OrderedDict[str, _Open] = OrderedDict()
+        self._pool = ReaderPool(
+            paths_most=settings.open_tenants,
+            idle_most=settings.connections_per_tenant,
+            cache_kib=settings.sqlite_cache_kib,
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._pool.close()
+        for entry in self._open.values():
+            with entry.lock:
+                if entry.writer is not None:
+                    entry.writer.close()
+
+    @contextmanager
+    def open(
+        self,
+        file: str,
+        *,
+        min_version: int | None,
+        max_staleness_ms: int | None,
+        deadline_ms: int,
+    ) -> Iterator[OpenedFile]:
+        """See `service.http.node.Files.open`; nothing is ever waited for here."""
+        del max_staleness_ms, deadline_ms
+        with self._pool.lend(self._path(file)) as reader, reader.snapshot():
+            if min_version is not None and reader.version < min_version:
+                raise ReplicaBehind(
+                    f"the index is at version {reader.version}, {min_version} was asked for",
+                    version=reader.version,
+                    age_ms=0,
+                    hint="This version does not exist yet; take it from an answer of this service.",
+                )
+            yield OpenedFile(reader, 0, round(time.time() * 1000))
+
+    def apply(
+        self,
+        file: str,
+        operations: Sequence[Operation],
+        *,
+        idempotency_key: str | None,
+        body_digest: bytes,
+        durability: Literal["local", "replicated"],
+    ) -> BatchResult:
+        """See `service.http.node.Tenants.apply`."""
+        self._publisher.check_keeping_up(self._settings.staleness_ms)
+        path = self._path(file)
+        self._check_size(path)
+        with _disk_errors(), self._writer(file, path) as writer:
+            before = writer.version
+            result = writer.apply(
+                operations, idempotency_key=idempotency_key, body_digest=body_digest
+            )
+        if not result.replayed and result.version > before:
+            self._publisher.changed(file)
+        if durability == "replicated":
+            self._publisher.replicate_now(
+                file, result.version, timeout_ms=self._settings.replicate_ms
+            )
+        return result
+
+    def create_tenant(self, name: str) -> Tenant:
+        """See `service.http.node.Tenants.create_tenant`."""
+        tenant = self._registry.create_tenant(name)
+        self._lay_out(tenant)
+        return tenant
+
+    def lay_out_missing(self) -> None:
+        """Make the files of tenants whose creation was cut short.
+
+        Only files that were never announced can be missing here: at boot, before this, everything
+        announced was restored (see `replica/restore.py`).
+        """
+        for tenant in self._registry.tenants():
+            if tenant.state is TenantState.ACTIVE and latest_epoch(self._data, tenant.file) is None:
+                self._lay_out(tenant)
+
+    def health(self) -> dict[str, Any]:
+        """Able to take batches: replication keeps up."""
+        lag_ms, silent_ms = self._publisher.lag_ms(), self._publisher.silent_ms()
+        reasons = []
+        if lag_ms > self._settings.staleness_ms:
+            reasons.append(f"a commit has waited {lag_ms} ms for the object store")
+        if silent_ms > self._settings.staleness_ms:
+            reasons.append(f"nothing was published for {silent_ms} ms beyond the heartbeat")
+        return {
+            "ready": not reasons,
+            "reasons": reasons,
+            "publish_lag_ms": lag_ms,
+            "silent_ms": silent_ms,
+        }
+
+    # --- inside
+
+    def _lay_out(self, tenant: Tenant) -> None:
+        path = writer_path(self._data, tenant.file, tenant.epoch)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with _disk_errors(), self._writer(tenant.file, path):
+            pass
+        self._publisher.changed(tenant.file)
+
+    def _path(self, file: str) -> Path:
+        """The file's newest epoch.
+
+        Raises:
+            NotFound: this node does not own it, or it was not laid out yet.
+        """
+        epoch = latest_epoch(self._data, file)
+        if epoch is None:
+            raise NotFound("this writer does not hold the tenant's file")
+        return writer_path(self._data, file, epoch)
+
+    def _check_size(self, path: Path) -> None:
+        size = path.stat().st_size
+        if size > self._settings.tenant_bytes:
+            raise TooLarge(
+                f"the tenant's file holds {size} bytes, the most is {self._settings.tenant_bytes}",
+                limit="tenant_bytes",
+                hint="Delete documents, or raise the limit.",
+            )
+
+    @contextmanager
+    def _writer(self, file: str, path: Path) -> Iterator[IndexWriter]:
+        """The file's only writer, for the block; it stays open within `open_tenants`."""
+        entry = self._enter(file)
+        try:
+            with entry.lock:
+                if entry.writer is None:
+                    entry.writer = IndexWriter(
+                        path,
+                        documents_most=self._settings.tenant_documents,
+                        idempotency_keys_most=self._settings.idempotency_keys,
+                    )
+                yield entry.writer
+        finally:
+            self._leave(entry)
+
+    def _enter(self, file: str) -> _Open:
+        with self._lock:
+            entry = self._open.setdefault(file, _Open())
+            self._open.move_to_end(file)
+            entry.users += 1
+            return entry
+
+    def _leave(self, entry: _Open) -> None:
+        idle: list[_Open] = []
+        with self._lock:
+            entry.users -= 1
+            surplus = len(self._open) - self._settings.open_tenants
+            oldest = [file for file, one in self._open.items() if not one.users]
+            idle.extend(self._open.pop(file) for file in oldest[: max(surplus, 0)])
+        for one in idle:
+            if one.writer is not None:
+                one.writer.close()
+
+
+@contextmanager
+def _disk_errors() -> Iterator[None]:
+    """SQLite's errors about the machine, as ours; the batch was rolled back."""
+    try:
+        yield
+    except apsw.FullError as error:
+        raise Unavailable("the writer's disk is full", retry_after_s=30) from error
+    except apsw.BusyError as error:
+        raise Unavailable("the tenant's file is busy") from error
+    except apsw.CorruptError as error:
+        raise IndexCorrupt("the tenant's file is damaged") from error

@@ -1,0 +1,99 @@
+"""The heads document: what a shard's writer has replicated, in one small object.
+
+    {"shard": "0", "seq": 17, "published_at": 1796080393477, "registry": "<file>",
+     "tenants": {"<file>": {"epoch": 1, "txid": 42, "version": 40, "committed_at": ...,
+                            "lag_ms": 120}}}
+
+`seq` grows by one with each publication, across restarts. An entry's `version` is at most what
+transaction `txid` holds. `lag_ms` is there only when the file has commits that are not replicated
+yet: how long the oldest of them had waited when the document was made. It is a duration, so a
+reader needs no agreement of clocks to stay honest about them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import orjson
+
+from service.errors import ReplicationError
+from service.replica.names import check_file
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Head:
+    """What is replicated of one file. Times are Unix milliseconds, `lag_ms` is a duration."""
+
+    epoch: int
+    txid: int
+    version: int
+    committed_at: int
+    lag_ms: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Heads:
+    """One publication of a shard."""
+
+    shard: str
+    seq: int
+    published_at: int
+    tenants: dict[str, Head]
+    registry: str | None = None
+
+
+def encode(heads: Heads) -> bytes:
+    """The document as JSON."""
+    tenants = {}
+    for file, head in heads.tenants.items():
+        entry = dataclasses.asdict(head)
+        if not head.lag_ms:
+            del entry["lag_ms"]
+        tenants[file] = entry
+    return orjson.dumps(
+        {
+            "shard": heads.shard,
+            "seq": heads.seq,
+            "published_at": heads.published_at,
+            "registry": heads.registry,
+            "tenants": tenants,
+        }
+    )
+
+
+def decode(body: bytes) -> Heads:
+    """Read a document.
+
+    Raises:
+        ReplicationError: it is not one.
+    """
+    try:
+        raw = orjson.loads(body)
+        tenants = {check_file(file): _head(entry) for file, entry in raw["tenants"].items()}
+        registry = raw.get("registry")
+        return Heads(
+            shard=str(raw["shard"]),
+            seq=_natural(raw["seq"]),
+            published_at=_natural(raw["published_at"]),
+            tenants=tenants,
+            registry=None if registry is None else check_file(registry),
+        )
+    except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ReplicationError("the heads document cannot be read") from error
+
+
+def _head(entry: dict[str, Any]) -> Head:
+    return Head(
+        epoch=_natural(entry["epoch"]),
+        txid=_natural(entry["txid"]),
+        version=_natural(entry["version"]),
+        committed_at=_natural(entry["committed_at"]),
+        lag_ms=_natural(entry.get("lag_ms", 0)),
+    )
+
+
+def _natural(value: object) -> int:
+    if type(value) is not int or value < 0:
+        raise ValueError(value)
+    return value

@@ -1,0 +1,116 @@
+"""Where everything lies: names of files, keys of objects, paths of sockets.
+
+    <data>/writer/tenants/<file>/<epoch>.db      the writer's files, one epoch each
+    <store>/v1/<file>/<epoch>.db/...             what Litestream replicates of them
+    <store>/heads/<shard>.json                   what a shard's writer has replicated
+    <cache>/node.db  <cache>/files/              a reader node, disposable
+
+`<file>` is 128 random bits, chosen when the file is created and never reused: Litestream does not
+replicate a name that was deleted and made again. `<epoch>` grows when a writer rebuilds the file.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+import secrets
+import stat
+import tempfile
+from pathlib import Path
+
+from service.errors import ReplicationError, SetupError
+
+#: `sun_path` of a Unix socket address holds this many bytes with its ending zero (unix(7)).
+SOCKET_PATH_BYTES = 107
+FIRST_EPOCH = 1
+
+_FILE = re.compile(r"[a-z2-7]{26}")
+_EPOCH_FILE = re.compile(r"(\d{8})\.db")
+
+
+def new_file() -> str:
+    """A name for a new file: 26 characters of base32 that nobody can guess."""
+    return base64.b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower()
+
+
+def check_file(file: str) -> str:
+    """Return `file` if it is a file's name.
+
+    Raises:
+        ReplicationError: it is not; it must never become part of a path.
+    """
+    if not _FILE.fullmatch(file):
+        raise ReplicationError(f"{file!r} is not the name of a file")
+    return file
+
+
+def tenants_folder(data: Path) -> Path:
+    """The folder that Litestream watches."""
+    return data / "writer" / "tenants"
+
+
+def writer_path(data: Path, file: str, epoch: int) -> Path:
+    """Where the writer keeps one epoch of a file."""
+    return tenants_folder(data) / check_file(file) / f"{epoch:08d}.db"
+
+
+def latest_epoch(data: Path, file: str) -> int | None:
+    """The newest epoch the writer has of a file; None when it has none."""
+    folder = tenants_folder(data) / check_file(file)
+    if not folder.is_dir():
+        return None
+    found = [int(m[1]) for path in folder.iterdir() if (m := _EPOCH_FILE.fullmatch(path.name))]
+    return max(found, default=None)
+
+
+def current_path(data: Path, file: str) -> Path:
+    """Where the writer opens a file: its newest epoch, or the first one of a new file."""
+    return writer_path(data, file, latest_epoch(data, file) or FIRST_EPOCH)
+
+
+def local_files(data: Path) -> list[str]:
+    """All files the writer has."""
+    folder = tenants_folder(data)
+    if not folder.is_dir():
+        return []
+    return sorted(
+        path.name
+        for path in folder.iterdir()
+        if _FILE.fullmatch(path.name) and latest_epoch(data, path.name) is not None
+    )
+
+
+def heads_key(shard: str) -> str:
+    """The object that says what a shard's writer has replicated."""
+    return f"heads/{shard}.json"
+
+
+def replica_prefix(file: str, epoch: int) -> str:
+    """Below this key lies all that Litestream replicated of one epoch of a file."""
+    return f"v1/{check_file(file)}/{epoch:08d}.db/"
+
+
+def socket_path(folder: Path, name: str) -> Path:
+    """Where a socket of `folder` is bound: inside it, or in a short private folder elsewhere.
+
+    Both ends compute the same path. The fallback belongs to this user alone.
+
+    Raises:
+        SetupError: somebody else owns the fallback folder.
+    """
+    folder = folder.absolute()
+    path = folder / name
+    if len(os.fsencode(path)) <= SOCKET_PATH_BYTES:
+        return path
+    digest = hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]
+    private = Path(tempfile.gettempdir()) / f"memlane-{os.getuid()}-{digest}"
+    private.mkdir(mode=0o700, exist_ok=True)
+    status = private.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o077:
+        raise SetupError(
+            f"{private} is not a private folder of this user",
+            hint="Remove it, or choose a shorter data folder.",
+        )
+    return private / name

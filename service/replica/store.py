@@ -1,0 +1,158 @@
+"""The object store as replication sees it, and the one that is a folder.
+
+The seam is five calls; an S3 store is one more class. Keys are relative, with `/` between parts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import enum
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from service.errors import ReplicationError
+
+
+class Absent(enum.Enum):
+    """Why a conditional read brought nothing."""
+
+    MISSING = "missing"
+    UNCHANGED = "unchanged"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Stored:
+    """A small object and the tag that changes whenever it does."""
+
+    body: bytes
+    etag: str
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Listed:
+    """One listed object: key and size in bytes."""
+
+    key: str
+    size: int
+
+
+class ObjectStore(Protocol):
+    """What replication needs of a store. Every call raises `ReplicationError` when it fails."""
+
+    @property
+    def level_format(self) -> str:
+        """Where Litestream puts a level's files below a database's prefix."""
+
+    def get(self, key: str, *, known_etag: str | None = None) -> Stored | Absent:
+        """Read a small object, unless it still has `known_etag`."""
+
+    def open(self, key: str) -> BinaryIO | None:
+        """Open an immutable object as a seekable stream; None when there is none."""
+
+    def put(self, key: str, body: bytes) -> None:
+        """Write or replace an object; a reader sees the old or the new one, never a mix."""
+
+    def list(self, prefix: str) -> Iterator[Listed]:
+        """All objects below a prefix that ends with `/`, in no order."""
+
+    def delete(self, key: str) -> None:
+        """Remove an object; no error when it is not there."""
+
+
+class FolderStore:
+    """A folder as object store: the embedded default, and what tests run on."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+
+    @property
+    def level_format(self) -> str:
+        """Litestream's file replica has an `ltx/` level and unpadded level names."""
+        return "ltx/{level}/"
+
+    def get(self, key: str, *, known_etag: str | None = None) -> Stored | Absent:
+        """Read a small object, unless it still has `known_etag`."""
+        try:
+            with self._path(key).open("rb") as stream:
+                # Of the open file, so that a replacement in between cannot mix tag and body.
+                etag = _etag(os.fstat(stream.fileno()))
+                if etag == known_etag:
+                    return Absent.UNCHANGED
+                return Stored(stream.read(), etag)
+        except FileNotFoundError:
+            return Absent.MISSING
+        except OSError as error:
+            raise _failed("read", key, error) from error
+
+    def open(self, key: str) -> BinaryIO | None:
+        """Open an object; it stays readable when deleted meanwhile."""
+        try:
+            return self._path(key).open("rb")
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _failed("open", key, error) from error
+
+    def put(self, key: str, body: bytes) -> None:
+        """Write or replace an object by renaming a complete, synced file over it."""
+        path = self._path(key)
+        draft = path.with_name(f".{path.name}.{secrets.token_hex(6)}.tmp")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with draft.open("xb") as stream:
+                    stream.write(body)
+                    stream.flush()
+                    os.fsync(stream.fileno())
+                draft.replace(path)
+            finally:
+                draft.unlink(missing_ok=True)
+        except OSError as error:
+            raise _failed("write", key, error) from error
+
+    def list(self, prefix: str) -> Iterator[Listed]:
+        """All objects below a prefix; those that vanish on the way are left out."""
+        folders = [self._path(prefix)]
+        while folders:
+            folder = folders.pop()
+            try:
+                with os.scandir(folder) as entries:
+                    for entry in entries:
+                        if entry.is_dir(follow_symlinks=False):
+                            folders.append(Path(entry.path))
+                        elif not entry.name.endswith(".tmp"):
+                            with contextlib.suppress(FileNotFoundError):
+                                key = Path(entry.path).relative_to(self.root).as_posix()
+                                yield Listed(key, entry.stat().st_size)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise _failed("list", prefix, error) from error
+
+    def delete(self, key: str) -> None:
+        """Remove an object; no error when it is not there."""
+        try:
+            self._path(key).unlink(missing_ok=True)
+        except OSError as error:
+            raise _failed("delete", key, error) from error
+
+    def _path(self, key: str) -> Path:
+        parts = [part for part in key.split("/") if part]
+        if key.startswith("/") or any(part in {".", ".."} for part in parts):
+            raise ReplicationError(f"object key {key!r} leaves the store")
+        return self.root.joinpath(*parts)
+
+
+def _etag(status: os.stat_result) -> str:
+    return f"{status.st_mtime_ns:x}-{status.st_size:x}-{status.st_ino:x}"
+
+
+def _failed(verb: str, key: str, error: OSError) -> ReplicationError:
+    return ReplicationError(
+        f"cannot {verb} object {key}: {error.strerror or error}",
+        hint="Check that the store's folder exists, is writable and has room.",
+    )

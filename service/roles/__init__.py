@@ -1,0 +1,1 @@
+"""The roles a process can have, each assembled from the parts below it."""

@@ -1,0 +1,1 @@
+"""The client side of a tenant's machine: where documents come from and how they are sent."""

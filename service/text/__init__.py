@@ -1,0 +1,24 @@
+"""The tokenizer and what reads text with it. Pure: no I/O, no clock."""
+
+from service.text.identifiers import fold_identifier, identifiers_in, is_identifier
+from service.text.query import ParsedQuery, parse_query
+from service.text.snippets import Snippet, snippet
+from service.text.streams import Span, Streams
+from service.text.tokenizer import TOKENIZER_VERSION, index_columns, tokenize
+from service.text.tokens import estimate_tokens
+
+__all__ = [
+    "TOKENIZER_VERSION",
+    "ParsedQuery",
+    "Snippet",
+    "Span",
+    "Streams",
+    "estimate_tokens",
+    "fold_identifier",
+    "identifiers_in",
+    "index_columns",
+    "is_identifier",
+    "parse_query",
+    "snippet",
+    "tokenize",
+]

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from service.errors import ReplicationError
+from service.replica import names
+
+
+def test_new_names_are_long_random_and_safe_in_a_path() -> None:
+    made = {names.new_file() for _ in range(100)}
+    assert len(made) == 100
+    assert all(names.check_file(name) == name and len(name) == 26 for name in made)
+
+
+@pytest.mark.parametrize("name", ["", "..", "../x", "A" * 26, "a" * 25, "a" * 27, "a" * 25 + "/"])
+def test_nothing_else_becomes_part_of_a_path(name: str) -> None:
+    with pytest.raises(ReplicationError):
+        names.writer_path(Path("/data"), name, 1)
+
+
+def test_the_newest_epoch_is_the_current_file(tmp_path: Path) -> None:
+    file = names.new_file()
+    assert names.latest_epoch(tmp_path, file) is None
+    assert names.current_path(tmp_path, file).name == "00000001.db"
+    for epoch in (1, 3):
+        path = names.writer_path(tmp_path, file, epoch)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    path.with_name("00000009.db-wal").touch()
+    assert names.current_path(tmp_path, file).name == "00000003.db"
+    assert names.local_files(tmp_path) == [file]
+
+
+def test_a_socket_path_always_fits_its_address(tmp_path: Path) -> None:
+    assert names.socket_path(tmp_path, "s.sock") == tmp_path / "s.sock"
+    deep = tmp_path / ("long-" * 30)
+    path = names.socket_path(deep, "s.sock")
+    assert len(os.fsencode(path)) <= names.SOCKET_PATH_BYTES
+    assert path == names.socket_path(deep, "s.sock")
+    assert path != names.socket_path(deep / "other", "s.sock")
+    assert path.parent.stat().st_mode & 0o077 == 0
