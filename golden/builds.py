@@ -1,8 +1,9 @@
 """Indexes built from corpus files, kept in a cache folder so that repeated runs start at once.
 
-A build's name is a hash of the corpus bytes and of every version that shapes the file, so a change
-of either makes a new build and an old one is never read by mistake. A build is a folder that is
-renamed into place when it is complete; two runs that build the same one do not disturb each other.
+A build's name is a hash of the corpus, of every version that shapes the file and of the code that
+writes it (while it is being worked on, code changes before its version does), so an old build is
+never read by mistake. A build is a folder that is renamed into place when it is complete; two runs
+that build the same one do not disturb each other.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import service
 from golden import judged
 from service.index import schema
 from service.index.connection import open_writer
@@ -30,6 +32,8 @@ CORPUS_NOW_MS = 1_798_761_600_000
 """2027-01-01: what a corpus line without a date is dated, and the least "now" its dates are
 checked against, so that a corpus loads whatever this machine's clock says."""
 INDEX_NAME = "index.sqlite"
+SERVICE = Path(service.__file__).parent
+WRITING_CODE = ("text/*.py", "index/*.py", "ranking/sheet.py")
 
 
 def cache_folder() -> Path:
@@ -115,6 +119,9 @@ def batches(corpus: Path, lines: Iterable[bytes] | None = None) -> Iterator[list
 def _digest(corpus: Path) -> str:
     versions = f"{schema.SCHEMA_VERSION} {schema.LAYOUT_VERSION} {TOKENIZER_VERSION}"
     digest = hashlib.blake2b(versions.encode(), digest_size=12)
+    for pattern in WRITING_CODE:
+        for path in sorted(SERVICE.glob(pattern)):
+            digest.update(path.read_bytes())
     with corpus.open("rb") as file:
         while block := file.read(1 << 20):
             digest.update(block)

@@ -50,7 +50,12 @@ def push(
         )
     for line in summary.refused[:REFUSED_SHOWN]:
         say(f"  line {line['line']} refused: {line['error']}")
-    told = dataclasses.asdict(summary)
+    told = {
+        "counts": dict(summary.counts),
+        "version": summary.version,
+        "bytes_sent": summary.bytes_sent,
+        "refused": summary.refused,
+    }
     counts = ", ".join(f"{count} {name}" for name, count in sorted(summary.counts.items()))
     result(told, f"version {summary.version}: {counts or 'nothing to do'}", as_json=as_json)
     if summary.refused:

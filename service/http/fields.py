@@ -39,6 +39,8 @@ class Fields:
     ) -> str:
         """A string of at most `most_chars` characters; needed when there is no default.
 
+        A NUL character is a separator like any other: what people paste is never an error.
+
         Raises:
             InvalidRequest: it is missing, not a string, or longer.
             TooLarge: it is longer, and `limit` names the setting that says so.
@@ -48,9 +50,7 @@ class Fields:
             raise InvalidRequest(f"`{self._where}{name}` is not a string")
         if len(value) > most_chars:
             raise _too_long(f"`{self._where}{name}` is longer than {most_chars} characters", limit)
-        if "\0" in value:
-            raise InvalidRequest(f"`{self._where}{name}` holds a NUL character")
-        return value
+        return value.replace("\0", " ")
 
     def optional_text(self, name: str, *, most_chars: int) -> str | None:
         """A string, or None when it is missing or null.

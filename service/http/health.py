@@ -40,6 +40,10 @@ def _health(node: Node) -> dict[str, object]:
         **health,
         "role": node.role,
         "registry_version": registry_version,
+        "semantic": {
+            f"{state}/{reason}" if reason else state: count
+            for (_, state, reason), count in node.telemetry.totals().items()
+        },
         "ready": bool(health["ready"]) and registry_version is not None,
         "reasons": reasons,
     }

@@ -8,6 +8,9 @@ from typing import Literal
 
 Way = Literal["exact", "part", "prefix", "inflection", "compound", "typo"]
 
+#: Fewest digits of a ticket's number: `utf-8` is a name, `ops-2041` a ticket.
+TICKET_DIGITS = 2
+
 _SEPARATORS = str.maketrans("", "", "-_.")
 
 
@@ -27,6 +30,14 @@ class Unit:
     def spaceless(self) -> bool:
         """Whether it is a run of a script without spaces, whose parts are overlapping n-grams."""
         return bool(self.text) and not self.text[0].isascii() and not self.compound
+
+    @property
+    def ticket(self) -> bool:
+        """Whether it is a key and a number, `cr-291543784`: the key alone says nothing."""
+        if len(self.parts) != 2 or "-" not in self.text:
+            return False
+        key, number = self.parts
+        return key.isalpha() and number.isdigit() and len(number) >= TICKET_DIGITS
 
     @property
     def compound(self) -> bool:

@@ -88,7 +88,7 @@ class CatchUp:
                 known = fetch.listed(self._store, replica.file, head.epoch)
                 usable = [name for name in known if name.key not in bad]
                 names = plan.bridge(usable, replica.txid, head.txid)
-                # A snapshot over a live replica would keep queries out for long: a new file does not.
+                # A snapshot over a live replica would keep queries out; a new file does not.
                 if names is None or names[0].min_txid == 1:
                     raise _BridgeError("damaged" if bad else "gap")
             for group in fetch.groups(names):

@@ -4,8 +4,9 @@ Times are milliseconds of the monotonic clock, which all processes of one boot s
 the wall clock changes no age. Only the very first look at a shard uses the writer's clock.
 
 A publication that we first saw in poll k was not there when poll k-1 began, so it was made after
-that: `as_of` is when the last poll began that did not show it. Its making lies one upload before
-its appearing, so `as_of` may be too young by the duration of one PUT of the heads, never by more.
+that: `as_of` is when the last poll began that did not show it. Strictly, it appeared after that,
+and it was made one PUT earlier; so the document tells how long PUTs of late have taken at most, and
+that is taken off. `as_of` can be too young only by what one PUT took longer than that.
 A replica that holds all of the newest publication is as fresh as that; any other stays as fresh
 as the last publication it held. Silence is staleness: nothing new published, nothing gets younger.
 """
@@ -37,10 +38,17 @@ class ShardClock:
     as_of_ms: float
     polled_ms: float
 
-    def polled(self, began_ms: float, seq: int) -> ShardClock:
-        """After a poll that began at `began_ms` and showed `seq`; an older one changes nothing."""
-        as_of = self.as_of_ms if seq <= self.seq else self.polled_ms
-        return ShardClock(max(seq, self.seq), as_of, began_ms)
+    def polled(self, began_ms: float, seq: int, put_ms: float = 0.0) -> ShardClock:
+        """After a poll that began at `began_ms` and showed `seq`; an older one changes nothing.
+
+        Args:
+            began_ms: when the poll began.
+            seq: the newest publication it showed.
+            put_ms: `Heads.put_ms` of that.
+        """
+        if seq <= self.seq:
+            return ShardClock(self.seq, self.as_of_ms, began_ms)
+        return ShardClock(seq, max(self.as_of_ms, self.polled_ms - put_ms), began_ms)
 
 
 def first_look(began_ms: float, seq: int, claimed_age_ms: float) -> ShardClock:

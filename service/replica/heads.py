@@ -1,13 +1,14 @@
 """The heads document: what a shard's writer has replicated, in one small object.
 
-    {"shard": "0", "seq": 17, "published_at": 1796080393477, "registry": "<file>",
+    {"shard": "0", "seq": 17, "published_at": 1796080393477, "put_ms": 4, "registry": "<file>",
      "tenants": {"<file>": {"epoch": 1, "txid": 42, "version": 40, "committed_at": ...,
                             "lag_ms": 120}}}
 
 `seq` grows by one with each publication, across restarts. An entry's `version` is at most what
 transaction `txid` holds. `lag_ms` is there only when the file has commits that are not replicated
 yet: how long the oldest of them had waited when the document was made. It is a duration, so a
-reader needs no agreement of clocks to stay honest about them.
+reader needs no agreement of clocks to stay honest about them. So is `put_ms`: the longest that
+writing this object took of late; the document was made that long before it appeared.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ class Heads:
     published_at: int
     tenants: dict[str, Head]
     registry: str | None = None
+    put_ms: int = 0
 
 
 def encode(heads: Heads) -> bytes:
@@ -56,6 +58,7 @@ def encode(heads: Heads) -> bytes:
             "shard": heads.shard,
             "seq": heads.seq,
             "published_at": heads.published_at,
+            "put_ms": heads.put_ms,
             "registry": heads.registry,
             "tenants": tenants,
         }
@@ -76,6 +79,7 @@ def decode(body: bytes) -> Heads:
             shard=str(raw["shard"]),
             seq=_natural(raw["seq"]),
             published_at=_natural(raw["published_at"]),
+            put_ms=_natural(raw.get("put_ms", 0)),
             tenants=tenants,
             registry=None if registry is None else check_file(registry),
         )

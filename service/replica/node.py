@@ -21,12 +21,12 @@ from typing import Any
 
 import apsw
 
-from service.replica.cache import connect
+from service.errors import SetupError
+from service.replica.cache import NODE_DB, connect
 from service.replica.freshness import ShardClock
 from service.replica.heads import Head
 
 FILES = "files"
-#: Kept out of a wipe: the follower holds its lock while it wipes.
 LOCK = "follower.lock"
 SCHEMA_VERSION = 1
 
@@ -67,7 +67,11 @@ class Node:
     """The follower's side of `node.db`; safe to share between its threads."""
 
     def __init__(self, cache: Path) -> None:
-        """Open the node's database; start over when it is of another boot, or damaged."""
+        """Open the node's database; start over when it is of another boot, or damaged.
+
+        Raises:
+            SetupError: the folder cannot be written.
+        """
         self.cache = cache.absolute()
         self.files = self.cache / FILES
         self._lock = threading.Lock()
@@ -76,14 +80,23 @@ class Node:
             self._db = connect(self.cache, writing=True)
             if self._db.pragma("user_version") != SCHEMA_VERSION or self._get("boot") != boot:
                 raise apsw.NotADBError
-        except (apsw.Error, OSError):
+        except apsw.Error:
+            self._start_over(boot)
+        self.files.mkdir(exist_ok=True)
+
+    def _start_over(self, boot: str) -> None:
+        try:
             wipe(self.cache)
             self._db = connect(self.cache, writing=True)
             with self._db:
                 self._db.execute(_SCHEMA)
                 self._db.pragma("user_version", SCHEMA_VERSION)
                 self._db.execute("INSERT INTO node VALUES('boot', ?), ('generation', 0)", (boot,))
-        self.files.mkdir(exist_ok=True)
+        except (apsw.Error, OSError) as error:
+            raise SetupError(
+                f"cannot use {self.cache} as a reader's cache: {error}",
+                hint="Choose a folder that this user can write, with room for replicas.",
+            ) from error
 
     def close(self) -> None:
         """Close the database."""
@@ -199,11 +212,7 @@ def boot_id() -> str:
 
 
 def wipe(cache: Path) -> None:
-    """Empty a cache folder; everything in it can be fetched again."""
-    for path in cache.iterdir():
-        if path.name == LOCK:
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink()
+    """Remove what a follower made in its cache folder; everything in it can be fetched again."""
+    for path in cache.glob(f"{NODE_DB}*"):
+        path.unlink()
+    shutil.rmtree(cache / FILES, ignore_errors=True)

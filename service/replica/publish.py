@@ -15,8 +15,10 @@ import contextlib
 import dataclasses
 import fcntl
 import logging
+import math
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -34,6 +36,8 @@ from service.replica.store import ObjectStore, Stored
 SYNC_THREADS = 4
 SYNC_TIMEOUT_MS = 5_000
 LOCK_POLL_MS = 50
+#: `Heads.put_ms` is the longest of so many last ones.
+PUTS_REMEMBERED = 64
 
 _log = logging.getLogger(__name__)
 
@@ -94,6 +98,7 @@ class Publisher:
         self._uploaded: dict[str, float] = {}
         self._unpublished = False
         self._published_at = time.monotonic()
+        self._puts: deque[float] = deque([0.0], maxlen=PUTS_REMEMBERED)
 
     # --- the process that commits
 
@@ -336,13 +341,21 @@ class Publisher:
             gone = set(self._gone)
             seq = self._seq
             self._unpublished = False
-        document = Heads(self._shard, seq, int(time.time() * 1_000), tenants, self._registry)
+        document = Heads(
+            shard=self._shard,
+            seq=seq,
+            published_at=int(time.time() * 1_000),
+            tenants=tenants,
+            registry=self._registry,
+            put_ms=math.ceil(max(self._puts) * 1_000),
+        )
         try:
             self._store.put(names.heads_key(self._shard), documents.encode(document))
         except BaseException:
             with self._news:
                 self._unpublished = True
             raise
+        self._puts.append(time.monotonic() - now)
         self.counters.add("publications")
         with self._news:
             self._announced = {f: h.version for f, h in tenants.items()}

@@ -82,7 +82,7 @@ class Residents:
         self._looked.add(shard)
         if clock is None:
             return first
-        polled = clock.polled(began_ms, heads.seq)
+        polled = clock.polled(began_ms, heads.seq, heads.put_ms)
         if looked:
             return polled
         return dataclasses.replace(polled, as_of_ms=max(polled.as_of_ms, first.as_of_ms))

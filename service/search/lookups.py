@@ -84,7 +84,7 @@ def _typed(place: int, unit: Unit, frequency: int, postings: Postings) -> list[L
     found = [Lookup(place, unit.text, 1.0, frequency, "exact")] if frequency else []
     if unit.parts == (unit.text,):
         return found
-    for part in dict.fromkeys(unit.parts):
+    for part in dict.fromkeys(unit.parts[-1:] if unit.ticket else unit.parts):
         count = postings.frequency(quote([part]))
         if count:
             found.append(Lookup(place, part, PART_WEIGHT, count, "part"))

@@ -3,6 +3,7 @@
 from service.text.identifiers import fold_identifier, identifiers_in, is_identifier
 from service.text.query import ParsedQuery, parse_query
 from service.text.snippets import Snippet, snippet
+from service.text.spans import spans
 from service.text.streams import Span, Streams
 from service.text.tokenizer import TOKENIZER_VERSION, index_columns, tokenize
 from service.text.tokens import estimate_tokens
@@ -20,5 +21,6 @@ __all__ = [
     "is_identifier",
     "parse_query",
     "snippet",
+    "spans",
     "tokenize",
 ]

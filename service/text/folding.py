@@ -7,6 +7,7 @@ and UAX #44 (general categories).
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import unicodedata
 from typing import Final
@@ -182,9 +183,9 @@ def _steadiness() -> bytes:
 
 
 STEADINESS: Final = _steadiness()
-"""For each code point of the BMP beyond ASCII: `STEADY_RUN` for kind `SPACELESS` and `STEADY_SEPARATOR`
-for separators where normalisation changes nothing and nothing composes with a neighbour (which is
-true of nearly all text in these scripts), `UNSTEADY` for all that needs a closer look."""
+"""For each code point of the BMP beyond ASCII: `STEADY_RUN` (of kind `SPACELESS`) and
+`STEADY_SEPARATOR` where normalisation changes nothing and nothing composes with a neighbour, which
+is true of nearly all CJK text; `UNSTEADY` for all that needs a closer look."""
 
 WIDE_PIECE: Final = re.compile(
     "[^\\s" + "".join(f"\\u{low:04x}-\\u{high:04x}" for low, high in _WIDE_SEPARATORS) + "]+"
@@ -274,3 +275,38 @@ def kinds_of(text: str) -> bytes:
 def fold_case(text: str) -> str:
     """Case-fold normalised text. Each character is folded alone, so slices fold alike."""
     return text.lower() if text.isascii() else text.casefold()
+
+
+def normalise_with_origins(piece: str) -> tuple[str, list[int]]:
+    """Normalise a piece and say where its characters came from.
+
+    Returns:
+        The text of `normalise`, and one number for each of its characters and one more: where in
+        `piece` the group of characters that it was made of begins; the last is `len(piece)`.
+        Equal neighbours share a group.
+    """
+    text = normalise(piece)
+    if text == piece:
+        return text, list(range(len(piece) + 1))
+    starts = [at for at, char in enumerate(piece) if at == 0 or not continues(char)]
+    starts.append(len(piece))
+    made: list[str] = []
+    origins: list[int] = []
+    for start, end in itertools.pairwise(starts):
+        made.append(normalise(piece[start:end]))
+        origins += [start] * len(made[-1])
+    if "".join(made) != text:  # composed across groups: the whole piece is one
+        origins = [0] * len(text)
+    origins.append(len(piece))
+    return text, origins
+
+
+def continues(char: str) -> bool:
+    """Whether a character composes with what stands before it: marks, jamo, voicing marks."""
+    return (
+        unicodedata.category(char)[0] == "M"
+        or char in "\uff9e\uff9f"
+        or "\u1160" <= char <= "\u11ff"
+        or "\ud7b0" <= char <= "\ud7fb"
+        or _IGNORED.match(char) is not None
+    )

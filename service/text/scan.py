@@ -124,7 +124,8 @@ def _word(letters: bytes, kinds: bytes, start: i64, size: i64, cuts: list[int]) 
         _append_segments(kinds, start, end, cuts)
         return end
     suffix = _suffix_end(kinds, end, size)
-    if suffix > end:
+    possessive = suffix == end + 2 and letters[end + 1] in b"sS"
+    if suffix > end and not possessive:
         _add(cuts, ORIG, start, suffix)
         _add(cuts, EDGE, start, suffix)
         _add(cuts, EDGE, start, end)
@@ -147,6 +148,9 @@ def _word(letters: bytes, kinds: bytes, start: i64, size: i64, cuts: list[int]) 
         cuts.extend(parts)
     if lead < start:
         _add(cuts, EDGE, lead, end)
+    if possessive:
+        _add(cuts, EDGE, start, suffix)
+        return suffix
     if sign > end and kinds[end] == _PLUS:
         _add(cuts, EDGE, start, sign)
         return sign
@@ -245,7 +249,7 @@ def _lead(kinds: bytes, start: i64) -> i64:
         return lead
     if sign == _AT and _opens(kinds, lead):
         return lead
-    if kinds[start] != _DIGIT and (sign == _HYPHEN or sign == _DOT):
+    if kinds[start] != _DIGIT and _HYPHEN <= sign <= _DOT:
         if sign == _HYPHEN and lead > 0 and kinds[lead - 1] == _HYPHEN:
             lead -= 1
         if _opens(kinds, lead):

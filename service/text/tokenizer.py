@@ -83,7 +83,10 @@ def tokenize(text: str) -> Streams:
 
 
 def index_columns(text: str) -> tuple[str, str]:
-    """The streams as two columns of space-joined tokens: `orig`, and `sub` followed by `edge`."""
+    """The streams as two columns: `orig`, and `sub` followed by `edge`.
+
+    Tokens are separated by one or more spaces; `.split()` gives them back.
+    """
     orig, sub, edge = _streams(text)
     return orig.decode(), (b"%b %b" % (sub, edge) if sub and edge else sub or edge).decode()
 
@@ -153,9 +156,11 @@ def _columns(chunk: bytes) -> Columns:
     if known is not None:
         return known
     if chunk.isascii():
-        made = _cut_ascii(chunk)
+        made: Columns | None = _cut_ascii(chunk)
     else:
-        made = _cut_steady(chunk) or _cut_wide(chunk.decode())
+        made = _cut_steady(chunk)
+    if made is None:
+        made = _cut_wide(chunk.decode())
     if len(chunk) <= MEMO_CHUNK_BYTES:
         if len(_memo) >= MEMO_CHUNKS:
             _memo.clear()
@@ -230,7 +235,7 @@ def _steadiness_at(chunk: bytes, at: i64) -> i64:
 def _append_run(
     chunk: bytes, start: i64, end: i64, orig: list[bytes], sub: list[bytes], edge: list[bytes]
 ) -> None:
-    """A run of CJK characters, three bytes each."""
+    """A run of spaceless characters, three bytes each."""
     at = start
     while end - at > 3 * TOKEN_CHARS:
         orig.append(chunk[at : at + 3 * TOKEN_CHARS])

@@ -1,8 +1,44 @@
-"""placeholder"""
+"""How many tokens a language model would see, estimated without a model's tokenizer.
+
+Weights were fitted by least squares on the relative error to the counts of two real byte-pair
+encodings, cl100k_base and o200k_base, over 1,600 texts (English, Chinese, Japanese and Korean
+prose, commit messages, Java, hashes, base64, other scripts). They are set between the two, which
+differ from each other by a third on Chinese, Japanese and Korean.
+
+Mean absolute error against o200k_base / cl100k_base: English prose 10% / 10%, code and commits
+12% / 12%, hashes 11% / 11%, base64 23% / 27% (too low), simplified Chinese 16% / 21%, traditional
+8% / 30%, Japanese 23% / 10%, Korean 26% / 20%, other scripts 38% / 24%. Nine texts in ten of
+English and code are within 27%. Always show it as an estimate.
+"""
 
 from __future__ import annotations
 
+from typing import Final
+
+_WORD: Final = 0.285
+_WEIGHTS: Final[tuple[tuple[float, bytes], ...]] = (
+    (0.155, bytes(range(0x61, 0x7B))),  # lower case
+    (0.77, bytes(range(0x41, 0x5B))),  # upper case: begins words and parts, spells out acronyms
+    (0.86, bytes(range(0x30, 0x3A))),  # digits: alone in hashes, up to three together in numbers
+    (0.40, bytes(c for c in range(0x21, 0x7F) if not chr(c).isalnum())),
+    # from here on the first byte of a character in UTF-8
+    (0.40, bytes(range(0xC2, 0xE0))),  # Latin with diacritics, Greek, Cyrillic, Arabic
+    (1.05, bytes(range(0xE3, 0xEA))),  # kana, Han
+    (1.00, bytes(range(0xEA, 0xEE))),  # Hangul
+    (0.75, b"\xe0\xe1\xe2\xee\xef"),  # Indic, Thai, punctuation, full-width forms
+    (1.90, bytes(range(0xF0, 0xF5))),  # emoji, rare Han
+)
+
 
 def estimate_tokens(text: str) -> int:
-    """Estimate."""
-    return len(text.encode()) // 4 + 1 if text else 0
+    """Estimated number of language model tokens of a text: an estimate, never a count.
+
+    Linear, at the speed of `bytes.translate`. 0 for the empty text, else at least 1.
+    """
+    if not text:
+        return 0
+    raw = text.encode("utf-8", "replace")
+    estimate = _WORD * len(raw.split())
+    for weight, counted in _WEIGHTS:
+        estimate += weight * (len(raw) - len(raw.translate(None, counted)))
+    return max(1, round(estimate))

@@ -72,9 +72,10 @@ def protocol_read(worker: ReplicaCache, file: str) -> int | None:
     try:
         with db:
             db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            return whole_version(db) if worker.check_clean(view) else None
+            version = whole_version(db) if worker.check_clean(view) else None
     finally:
         db.close()
+    return version
 
 
 def test_death_in_the_middle_of_an_apply_is_seen_and_healed(writer: Writer, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ documents = st.builds(
         files, st.builds(Head, numbers, numbers, numbers, numbers, numbers), max_size=4
     ),
     registry=st.none() | files,
+    put_ms=numbers,
 )
 
 
@@ -30,11 +31,12 @@ def test_a_document_comes_back(heads: Heads) -> None:
 
 def test_the_shape_that_readers_of_other_releases_rely_on() -> None:
     file = "a" * 26
-    heads = Heads("0", 17, 1_000, {file: Head(1, 42, 40, 900)}, registry=file)
+    heads = Heads("0", 17, 1_000, {file: Head(1, 42, 40, 900)}, registry=file, put_ms=3)
     assert orjson.loads(encode(heads)) == {
         "shard": "0",
         "seq": 17,
         "published_at": 1_000,
+        "put_ms": 3,
         "registry": file,
         "tenants": {file: {"epoch": 1, "txid": 42, "version": 40, "committed_at": 900}},
     }

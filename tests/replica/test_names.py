@@ -42,3 +42,5 @@ def test_a_socket_path_always_fits_its_address(tmp_path: Path) -> None:
     assert path == names.socket_path(deep, "s.sock")
     assert path != names.socket_path(deep / "other", "s.sock")
     assert path.parent.stat().st_mode & 0o077 == 0
+    for name in (deep, deep / "other"):
+        names.socket_path(name, "s.sock").parent.rmdir()

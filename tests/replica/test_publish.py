@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
@@ -11,7 +12,7 @@ from service.errors import SetupError, Unavailable
 from service.index.connection import open_writer
 from service.replica import FolderStore, LitestreamSupervisor, ltx, names
 from service.replica.fetch import listed
-from service.replica.litestream import binary
+from service.replica.litestream import binary, control_socket
 from service.replica.stamps import read_stamps
 from tests.replica.world import Writer, create_tables, eventually, write_batch
 
@@ -53,6 +54,8 @@ def test_seq_grows_across_restarts_and_a_lost_announcement_is_made_up_for(
 
 
 def test_a_second_publisher_waits_for_the_first(own_writer: Writer) -> None:
+    first = own_writer.publisher
+    eventually(lambda: first.counters["publications"] > 0, "the first has the lock")
     second = own_writer.publish()
     file = own_writer.create()
     own_writer.replicated(file)
@@ -164,11 +167,13 @@ def test_litestream_starts_without_a_ca_bundle_that_breaks_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("AWS_CA_BUNDLE", "/nowhere.pem")
+    data = tmp_path / ("deep-" * 30)
     litestream = LitestreamSupervisor(
-        tmp_path / ("deep-" * 30), FolderStore(tmp_path / "s"), sync_interval_ms=100, backoff_ms=100
+        data, FolderStore(tmp_path / "s"), sync_interval_ms=100, backoff_ms=100
     )
     litestream.start()
     litestream.wait_initialised([], 10_000)  # its socket lies elsewhere: the path is too long
     environ = Path(f"/proc/{litestream.child.pid}/environ").read_bytes()
     assert b"AWS_CA_BUNDLE" not in environ
     litestream.drain(5_000)
+    shutil.rmtree(control_socket(data).parent)

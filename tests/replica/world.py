@@ -135,12 +135,12 @@ class Writer:
         self.publisher = self.publish()
         return self
 
-    def publish(self) -> Publisher:
+    def publish(self, registry: str | None = None) -> Publisher:
         publisher = Publisher(
             self.data,
             self.store,
             shard="0",
-            registry=None,
+            registry=registry,
             heads_interval_ms=self.heads_interval_ms,
             heads_heartbeat_ms=self.heartbeat_ms,
         )
