@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from service.errors import NotFound, ReplicaBehind, Unavailable
+from service.errors import IndexCorrupt, NotFound, ReplicaBehind, Unavailable
 from service.index.reader import IndexReader
 from service.node.pool import ReaderPool
 from service.replica import FollowerClient, ReplicaCache, ReplicaView
@@ -151,6 +151,10 @@ class Replicas:
                     attempt.enter_context(reader.snapshot())
                 except NotFound:
                     held = False  # replaced between the look and the open
+                except IndexCorrupt:
+                    # The follower looks for itself, and restores the replica when it is damaged.
+                    self._follower.suspect(view.file, deadline_ms=self._settings.activate_ms)
+                    held = False
                 else:
                     held = self._cache.check_clean(view)
                 if held:

@@ -149,7 +149,9 @@ class Pusher:
         summary.version = max(summary.version, told["version"])
         summary.bytes_sent += len(body)
         summary.refused += [
-            {**line, "line": line["line"] + batch.first - 1} for line in told.get("refused", [])
+            {**line, "line": line["line"] + batch.first - 1}
+            for line in told["results"]
+            if line["result"] == "refused"
         ]
 
     def _send(self, body: bytes) -> httpx.Response:

@@ -136,7 +136,7 @@ def _descendants(root: int) -> Iterable[tuple[int, str]]:
                 command += (
                     fact.decode(errors="replace") if fact.startswith(b"MEMLANE_SERVE") else ""
                 )
-        except (FileNotFoundError, ProcessLookupError):
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
             continue
         parents[int(entry.name)] = int(stat.rsplit(")", 1)[1].split()[1])
         commands[int(entry.name)] = command

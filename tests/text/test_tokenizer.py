@@ -46,7 +46,12 @@ def test_the_pinned_streams(text: str, orig: str, sub: str) -> None:
         # words
         ("plain Words HERE", "plain words here", "", ""),
         ("The end. Next", "the end next", "", ""),
-        ("snake_case __init__ self._conn", "snake_case init self._conn", "snake case self conn", ""),
+        (
+            "snake_case __init__ self._conn",
+            "snake_case init self._conn",
+            "snake case self conn",
+            "",
+        ),
         ("a--b ... - -- .", "a b", "", ""),
         ("DeLonghi iOS", "delonghi ios", "de longhi i os", ""),
         ("APIs and PRs", "apis and prs", "", ""),
