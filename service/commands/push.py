@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+import sys
 from pathlib import Path
 
 import click
@@ -79,12 +79,11 @@ def push_file(
     summary = Summary()
     with open_lines(path) as lines:
         count = sum(1 for _ in lines)
-    stderr = click.get_text_stream("stderr")
     with (
         open_lines(path) as lines,
         Pusher(url, key, keep_valid=keep_valid, durability=durability) as pusher,
         click.progressbar(
-            length=count, label=f"push {path.name}", file=stderr, hidden=quiet, show_pos=True
+            length=count, label=f"push {path.name}", file=sys.stderr, hidden=quiet, show_pos=True
         ) as bar,
     ):
         for batch in batches(lines):

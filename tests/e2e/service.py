@@ -53,8 +53,10 @@ class Service:
 
     def start(self) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "service", "up"]
-            + ["--data", str(self.data), "--port", str(self.port), "--json"],
+            [
+                *(sys.executable, "-m", "service", "up", "--json"),
+                *("--data", str(self.data), "--port", str(self.port)),
+            ],
             stdout=subprocess.PIPE,
             stderr=(self.folder / "up.err").open("ab"),
             env=os.environ | self._environ,

@@ -99,7 +99,7 @@ def contents(path: Path, *, check: bool) -> tuple[int, dict[str, str], str]:
     try:
         with db:
             version = db.execute("SELECT value FROM meta WHERE key = 'version'").get
-            rows = db.execute(
+            rows: list[Any] = db.execute(
                 "SELECT ref, note, content_hash FROM doc ORDER BY kind, ref"
             ).fetchall()
             count = db.execute("SELECT count(*) FROM doc_sheet").get

@@ -181,7 +181,7 @@ class Attacker:
         return answer
 
     def documents(self) -> httpx.Response:
-        refs = self.chance.choice(
+        refs: Any = self.chance.choice(
             [[], None, [{}], [{"kind": "note"}], [5], [{"ref": "x" * 10_000}]]
         )
         answer = self.client.post(

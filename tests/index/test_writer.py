@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from service import text
 from service.errors import Conflict, IndexCorrupt, IndexTooNew, TooLarge
 from service.index import schema, writer
 from service.index.connection import open_writer
@@ -166,7 +167,7 @@ def test_a_rebuild_that_fails_changes_nothing(path: Path, monkeypatch: pytest.Mo
     connection.execute("UPDATE meta SET value = 0 WHERE key = 'tokenizer'")
     connection.close()
 
-    real: Callable[..., tuple[str, str]] = writer.index_columns
+    real: Callable[[str], tuple[str, str]] = text.index_columns
     calls = []
 
     def failing(text: str) -> tuple[str, str]:
