@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.ranking import scoring
+from service.ranking.common import shares
 from service.ranking.sheet import Sheets
 from service.ranking.terms import Unit, Way
 
@@ -141,13 +142,19 @@ def gather(
         parts[lookup.unit].add(lookup, rarity, title, body, lengths)
     for place, part in enumerate(parts):
         part.close(phrases.get(place), UNKNOWN_SHARE * scoring.idf(0, docs))
-    most = sum(max(part.typed_most, part.bent_most) for part in parts) or 1.0
-    weights = np.array([part.weight for part in parts])
+    count = shares([unit.text for unit in units])
+    most = sum(
+        share * max(part.typed_most, part.bent_most)
+        for share, part in zip(count, parts, strict=True)
+    )
+    weights = np.array([s * part.weight for s, part in zip(count, parts, strict=True)])
     here = np.stack([part.here for part in parts])
     in_title = np.stack([part.in_title for part in parts])
-    gains = [np.maximum(part.typed, part.bent) for part in parts]
+    gains = [
+        share * np.maximum(part.typed, part.bent) for share, part in zip(count, parts, strict=True)
+    ]
     return Evidence(
-        relaxed=np.sum(gains, axis=0) / most,
+        relaxed=np.sum(gains, axis=0) / (most or 1.0),
         coverage=weights @ here / weights.sum(),
         title=weights @ in_title / weights.sum(),
         whole=np.all(here > 1 - 1e-9, axis=0),

@@ -11,9 +11,12 @@ from collections.abc import Iterator
 
 #: Shortest words that are bent: below this almost every edit is another word.
 EDIT_LETTERS = 4
+TWO_EDIT_LETTERS = 6
 INFLECT_LETTERS = 3
 PREFIX_LETTERS = 3
 SPLIT_LETTERS = 2
+#: First letters that a word two edits away must share: nobody misspells the start twice.
+TWO_EDIT_HEAD = 2
 
 #: English endings and what stands in their place in the base form.
 _ENDINGS = (
@@ -81,3 +84,22 @@ def one_edit(word: str) -> set[str]:
 def splits(word: str) -> list[tuple[str, str]]:
     """The word as two: `dockhub` -> (`dock`, `hub`), and every other cut."""
     return [(word[:at], word[at:]) for at in range(SPLIT_LETTERS, len(word) - SPLIT_LETTERS + 1)]
+
+
+def distance(left: str, right: str, most: int) -> int:
+    """Edits between two words, at most `most + 1`: optimal string alignment (Damerau 1964)."""
+    if abs(len(left) - len(right)) > most:
+        return most + 1
+    before: list[int] = []
+    last = list(range(len(right) + 1))
+    for at, letter in enumerate(left, 1):
+        row = [at]
+        for place, other in enumerate(right, 1):
+            best = min(last[place] + 1, row[-1] + 1, last[place - 1] + (letter != other))
+            if at > 1 and place > 1 and letter == right[place - 2] and left[at - 2] == other:
+                best = min(best, before[place - 2] + 1)
+            row.append(best)
+        if min(row) > most:
+            return most + 1
+        before, last = last, row
+    return last[-1]

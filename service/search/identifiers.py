@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 from typing import Any
 
@@ -48,9 +49,10 @@ def find(connection: apsw.Connection, text: str, scope: Scope) -> dict[int, Matc
             "SELECT doc_id, source FROM ident WHERE token = ? ORDER BY source, doc_id DESC LIMIT ?",
             (word, DOCUMENTS),
         ).fetchall()
+        # A plain word that happens to be somebody's identifier is only a part of what was asked.
         share = 1.0 if word == words[0] or is_identifier(word) else 1.0 / len(words)
         for doc_id, source in rows:
-            _better(found, doc_id, Match(WORTH[source], share if source == 0 else 0.0))
+            _better(found, doc_id, Match(share * WORTH[source], share if source == 0 else 0.0))
         if not rows and len(word) >= PREFIX_CHARACTERS and is_identifier(word):
             begun: list[Any] = connection.execute(
                 "SELECT doc_id FROM ident WHERE token > ? AND token < ? AND source < 2 LIMIT ?",
@@ -70,7 +72,9 @@ def _words(text: str) -> list[str]:
     whole = fold_identifier(text)
     words = [fold_identifier(word) for word in text.split()[:WORDS]]
     bare = [word.strip(".,;:!?()[]{}\"'`<>") for word in words]
-    return [word for word in dict.fromkeys([whole, *words, *bare]) if word]
+    # A ticket typed with a blank: `ops 2041`.
+    keys = [f"{key}-{number}" for key, number in itertools.pairwise(bare) if number.isdigit()]
+    return [word for word in dict.fromkeys([whole, *words, *bare, *keys]) if word]
 
 
 def _within(connection: apsw.Connection, found: dict[int, Match], scope: Scope) -> dict[int, Match]:

@@ -20,6 +20,7 @@ INFLECTION_WEIGHT = 0.75
 PREFIX_WEIGHT = 0.8
 COMPOUND_WEIGHT = 0.9
 TYPO_WEIGHT = 0.7
+TWO_EDIT_WEIGHT = 0.6
 
 #: A last word that fewer documents hold may be unfinished.
 PREFIX_FREQUENCY = 3
@@ -27,6 +28,8 @@ PREFIX_FREQUENCY = 3
 PREFIX_SCANNED = 256
 PREFIX_TAKEN = 6
 TYPO_TAKEN = 5
+#: Known terms with the same first letters that are compared for two edits.
+TWO_EDIT_SCANNED = 4_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -122,6 +125,8 @@ def _forgiven(
             options.append(Alternative(" ".join(pair), COMPOUND_WEIGHT, "compound"))
     if not options and len(word) >= forgive.EDIT_LETTERS:
         options += _misspelt(word, connection)
+    if not options and len(word) >= forgive.TWO_EDIT_LETTERS:
+        options += _badly_misspelt(word, connection)
     return options
 
 
@@ -145,3 +150,20 @@ def _misspelt(word: str, connection: apsw.Connection) -> list[Alternative]:
         if row is not None:
             known.append((-row[0], term))
     return [Alternative(term, TYPO_WEIGHT, "typo") for _, term in sorted(known)[:TYPO_TAKEN]]
+
+
+def _badly_misspelt(word: str, connection: apsw.Connection) -> list[Alternative]:
+    """Known terms two edits away that begin alike, most frequent first."""
+    head = word[: forgive.TWO_EDIT_HEAD]
+    rows: list[Any] = connection.execute(
+        "SELECT term, doc FROM temp.vocabulary WHERE term >= ? AND term < ?"
+        " AND length(term) BETWEEN ? AND ? LIMIT ?",
+        (head, head[:-1] + chr(ord(head[-1]) + 1), len(word) - 2, len(word) + 2, TWO_EDIT_SCANNED),
+    ).fetchall()
+    letters = set(word)
+    near = [
+        (-count, term)
+        for term, count in rows
+        if len(letters ^ set(term)) <= 4 and forgive.distance(word, term, 2) == 2
+    ]
+    return [Alternative(term, TWO_EDIT_WEIGHT, "typo") for _, term in sorted(near)[:TYPO_TAKEN]]

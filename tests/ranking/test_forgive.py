@@ -45,3 +45,12 @@ def test_splits_leave_no_single_letters() -> None:
         ("dockh", "ub"),
     ]
     assert forgive.splits("abc") == []
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "edits"),
+    [("abc", "abc", 0), ("abc", "acb", 1), ("tempature", "temperature", 2), ("abcd", "efgh", 3)],
+)
+def test_distance_counts_edits_up_to_a_bound(left: str, right: str, edits: int) -> None:
+    assert forgive.distance(left, right, 2) == edits
+    assert forgive.distance(right, left, 2) == edits
