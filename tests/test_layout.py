@@ -31,6 +31,7 @@ FLOORS = {
     "service.commands": 15,
     "service.cli": 16,
     "service.__main__": 17,
+    "service.docs": 17,
     "service.sources": 2,  # the client side: it shares settings and errors with the service
 }
 PURE = ("service.text", "service.ranking")
