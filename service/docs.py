@@ -1,4 +1,4 @@
-"""Documentation that is generated from code: `python -m service.docs` writes it, a test checks it."""
+"""Pages that are generated from code: `python -m service.docs` writes them, a test checks."""
 
 from __future__ import annotations
 
