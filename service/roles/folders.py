@@ -26,6 +26,10 @@ class Folders:
 
     data: Path
 
+    def __post_init__(self) -> None:
+        # Children run with these paths, and Litestream answers with absolute ones.
+        object.__setattr__(self, "data", self.data.absolute())
+
     @property
     def secret(self) -> Path:
         """What keys are hashed with."""

@@ -75,7 +75,7 @@ class WriterRole:
         log = self._folders.writer / "web.log"
         options = ServeOptions(
             factory="service.roles.writer:create_app",
-            config={"data": str(data.absolute()), "store": str(self._store.root.absolute())},
+            config={"data": str(data), "store": str(self._store.root)},
             host=self._host,
             port=self._port,
             # Exactly one process commits: it alone knows what changed (see replica/publish.py).

@@ -257,15 +257,13 @@ def _cut_wide(chunk: str) -> Columns:
     edge: list[str] = []
     for piece in WIDE_PIECE.findall(chunk):
         text = normalise(piece)
-        folded = fold_case(text)
-        aligned = len(folded) == len(text)
         cuts = scan(text.encode("ascii", "replace"), kinds_of(text))
         for at in range(0, len(cuts), 3):
             what, start, end = cuts[at], cuts[at + 1], cuts[at + 2]
             if what == BIGRAMS:
                 sub.extend([text[pair : pair + 2] for pair in range(start, end - 1)])
                 continue
-            token = folded[start:end] if aligned else fold_case(text[start:end])
+            token = fold_case(text[start:end])
             if what == ORIG:
                 orig.append(token)
             elif what == SUB:

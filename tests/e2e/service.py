@@ -55,12 +55,12 @@ class Service:
         self.process = subprocess.Popen(
             [
                 *(sys.executable, "-m", "service", "up", "--json"),
-                *("--data", str(self.data), "--port", str(self.port)),
+                *("--data", self.data.name, "--port", str(self.port)),
             ],
             stdout=subprocess.PIPE,
             stderr=(self.folder / "up.err").open("ab"),
             env=os.environ | self._environ,
-            cwd=Path(__file__).parent.parent.parent,
+            cwd=self.folder,  # a relative data folder, as people type it
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()

@@ -29,7 +29,7 @@ from tests.text.strategies import texts
         ("Ａ１－＿．", "A1-_."),
         ("ｶﾞｷﾞ", "ガギ"),
         ("ﬁ ² Ⅳ", "fi 2 IV"),
-        ("Café Ångström Łódź Ærø", "Cafe Angstrom Lodz Aero"),
+        ("Café Ångström Łódź Ærø Straße", "Cafe Angstrom Lodz Aero Strasse"),
         ("が", "が"),
         ("か\u3099", "が"),
         ("ё й И\u0306", "е й Й"),
@@ -48,8 +48,14 @@ def test_one_form(written: str, one_form: str) -> None:
 
 def test_no_case_fold_shifts_what_was_normalised() -> None:
     assert fold_case(normalise("İ")) == "i"
-    assert fold_case("ẞ") == "ss"
+    assert fold_case(normalise("ẞ")) == fold_case(normalise("ß")) == "ss"
     assert fold_case("ΣΊΣΥΦΟΣ") == fold_case("σίσυφος".upper())
+
+
+def test_folding_case_keeps_the_length_of_normalised_text() -> None:
+    for code in range(0x110000):
+        one_form = normalise(chr(code))
+        assert len(fold_case(one_form)) == len(one_form), f"U+{code:04X}"
 
 
 @given(texts)
