@@ -7,6 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from service.text.folding import (
+    APOSTROPHE,
+    AT,
+    DIGIT,
+    DOT,
+    EMOJI,
+    HASH,
+    HYPHEN,
+    LOWER,
+    MARK,
+    PLUS,
+    REGIONAL,
+    SPACELESS,
+    UNDERSCORE,
+    UPPER,
+)
+
 if TYPE_CHECKING:
     from mypy_extensions import i64
 
@@ -20,23 +37,6 @@ SUB: Final = 1
 EDGE: Final = 2
 BIGRAMS: Final = 3
 """All overlapping pairs of characters of the cut, in `sub`."""
-
-# The kinds of `service.text.folding`, as numbers that the compiler sees.
-_LOWER: Final = 1
-_DIGIT: Final = 2
-_CASELESS: Final = 3
-_UPPER: Final = 4
-_MARK: Final = 5
-_SPACELESS: Final = 6
-_EMOJI: Final = 7
-_REGIONAL: Final = 8
-_UNDERSCORE: Final = 9
-_HYPHEN: Final = 10
-_DOT: Final = 11
-_APOSTROPHE: Final = 12
-_PLUS: Final = 13
-_HASH: Final = 14
-_AT: Final = 15
 
 _PLUS_NAMES: Final = b"cCgG"
 _HASH_NAMES: Final = b"cCfFjJqQ"
@@ -61,20 +61,20 @@ def scan(letters: bytes, kinds: bytes) -> list[int]:
     at: i64 = 0
     while at < size:
         kind: i64 = kinds[at]
-        if 0 < kind < _SPACELESS:
-            if kind == _MARK:  # a mark without a base
+        if 0 < kind < SPACELESS:
+            if kind == MARK:  # a mark without a base
                 at += 1
             else:
                 at = _word(letters, kinds, at, size, cuts)
-        elif kind == _SPACELESS:
+        elif kind == SPACELESS:
             at = _run(kinds, at, size, cuts)
-        elif kind == _EMOJI:
+        elif kind == EMOJI:
             _add(cuts, ORIG, at, at + 1)
             at += 1
-        elif kind == _REGIONAL:
+        elif kind == REGIONAL:
             start = at
             at += 1
-            if at < size and kinds[at] == _REGIONAL:
+            if at < size and kinds[at] == REGIONAL:
                 at += 1
             _add(cuts, ORIG, start, at)
         else:
@@ -97,7 +97,7 @@ def _append_whole(start: i64, end: i64, cuts: list[int]) -> None:
 
 def _run(kinds: bytes, start: i64, size: i64, cuts: list[int]) -> i64:
     end = start + 1
-    while end < size and kinds[end] == _SPACELESS:
+    while end < size and kinds[end] == SPACELESS:
         end += 1
     _append_whole(start, end, cuts)
     if end - start == 1:
@@ -134,12 +134,12 @@ def _word(letters: bytes, kinds: bytes, start: i64, size: i64, cuts: list[int]) 
     if (
         end - start == 1
         and sign > end
-        and letters[start] in (_PLUS_NAMES if kinds[end] == _PLUS else _HASH_NAMES)
+        and letters[start] in (_PLUS_NAMES if kinds[end] == PLUS else _HASH_NAMES)
     ):
         _add(cuts, ORIG, start, sign)
         return sign
     lead = _lead(kinds, start)
-    if lead < start and kinds[lead] == _DOT and letters[start:end].lower() == b"net":
+    if lead < start and kinds[lead] == DOT and letters[start:end].lower() == b"net":
         _add(cuts, ORIG, lead, end)
         _add(cuts, EDGE, start, end)
         return end
@@ -151,10 +151,10 @@ def _word(letters: bytes, kinds: bytes, start: i64, size: i64, cuts: list[int]) 
     if possessive:
         _add(cuts, EDGE, start, suffix)
         return suffix
-    if sign > end and kinds[end] == _PLUS:
+    if sign > end and kinds[end] == PLUS:
         _add(cuts, EDGE, start, sign)
         return sign
-    if parts[2] < end and letters[start] in b"vV" and kinds[start + 1] == _DIGIT:
+    if parts[2] < end and letters[start] in b"vV" and kinds[start + 1] == DIGIT:
         _add(cuts, EDGE, start + 1, end)  # 1.2.3 of v1.2.3
     return end
 
@@ -168,25 +168,28 @@ def _segment(
     """
     at = start
     part = start
+    letter = start  # the last one that is no mark
     kept: i64 = len(parts)
     previous: i64 = 0
     while at < size:
         kind: i64 = kinds[at]
-        if kind == 0 or kind > _MARK:
+        if kind == 0 or kind > MARK:
             break
-        if kind == _MARK:
-            kind = previous
+        if kind == MARK:  # belongs to the letter before it
+            at += 1
+            continue
         if kind != previous and previous != 0:
             border: i64 = at
-            if kind == _LOWER and previous == _UPPER:
+            if kind == LOWER and previous == UPPER:
                 border = part  # Capitalised: no border, unless an acronym stands before it
-                if at - part > 1 and not _is_plural(letters, kinds, at, size):
-                    border = at - 1
+                if letter > part and not _is_plural(letters, kinds, at, size):
+                    border = letter
             if border > part:
                 if at - word <= TOKEN_CHARS:
                     _add(parts, SUB, part, border)
                 part = border
         previous = kind
+        letter = at
         at += 1
     if at - word <= TOKEN_CHARS:
         _add(parts, SUB, part, at)
@@ -200,29 +203,29 @@ def _segment(
 
 def _is_plural(letters: bytes, kinds: bytes, at: i64, size: i64) -> bool:
     """Whether the lower-case letter at `at` is the s of `APIs`."""
-    return letters[at] == _SMALL_S and (at + 1 >= size or kinds[at + 1] != _LOWER)
+    return letters[at] == _SMALL_S and (at + 1 >= size or kinds[at + 1] != LOWER)
 
 
 def _skip_joiner(kinds: bytes, at: i64, size: i64) -> i64:
     """Past `-`, `.` or underscores (with at most one of the former) that a word follows."""
     end = at
     marks: i64 = 0
-    while end < size and _UNDERSCORE <= kinds[end] <= _DOT:
-        if kinds[end] != _UNDERSCORE:
+    while end < size and UNDERSCORE <= kinds[end] <= DOT:
+        if kinds[end] != UNDERSCORE:
             marks += 1
             if marks > 1:
                 return at
         end += 1
-    return end if end < size and 0 < kinds[end] < _MARK else at
+    return end if end < size and 0 < kinds[end] < MARK else at
 
 
 def _suffix_end(kinds: bytes, at: i64, size: i64) -> i64:
     """Past `'s`, `'t`, `'ll` after a word; `at` where there is none."""
-    if at + 1 >= size or kinds[at] != _APOSTROPHE or kinds[at - 1] == _DIGIT:
+    if at + 1 >= size or kinds[at] != APOSTROPHE or kinds[at - 1] == DIGIT:
         return at
     end = at + 1
-    while end < size and 0 < kinds[end] <= _MARK:
-        if end - at > 2 or kinds[end] == _DIGIT:
+    while end < size and 0 < kinds[end] <= MARK:
+        if end - at > 2 or kinds[end] == DIGIT:
             return at
         end += 1
     return end if end > at + 1 else at
@@ -232,9 +235,9 @@ def _sign_end(kinds: bytes, at: i64, size: i64) -> i64:
     """Past `++` or `#` after a word; `at` where there is none."""
     if at >= size:
         return at
-    if kinds[at] == _HASH:
+    if kinds[at] == HASH:
         return at + 1
-    if kinds[at] == _PLUS and at + 1 < size and kinds[at + 1] == _PLUS:
+    if kinds[at] == PLUS and at + 1 < size and kinds[at + 1] == PLUS:
         return at + 2
     return at
 
@@ -245,12 +248,12 @@ def _lead(kinds: bytes, start: i64) -> i64:
         return start
     sign: i64 = kinds[start - 1]
     lead = start - 1
-    if sign == _HASH and (kinds[start] == _DIGIT or _opens(kinds, lead)):
+    if sign == HASH and (kinds[start] == DIGIT or _opens(kinds, lead)):
         return lead
-    if sign == _AT and _opens(kinds, lead):
+    if sign == AT and _opens(kinds, lead):
         return lead
-    if kinds[start] != _DIGIT and _HYPHEN <= sign <= _DOT:
-        if sign == _HYPHEN and lead > 0 and kinds[lead - 1] == _HYPHEN:
+    if kinds[start] != DIGIT and HYPHEN <= sign <= DOT:
+        if sign == HYPHEN and lead > 0 and kinds[lead - 1] == HYPHEN:
             lead -= 1
         if _opens(kinds, lead):
             return lead
@@ -259,7 +262,7 @@ def _lead(kinds: bytes, start: i64) -> i64:
 
 def _opens(kinds: bytes, at: i64) -> bool:
     """Whether a token may begin at `at`, whatever it is: nothing that joins stands before it."""
-    return at == 0 or kinds[at - 1] == 0 or _SPACELESS <= kinds[at - 1] <= _REGIONAL
+    return at == 0 or kinds[at - 1] == 0 or SPACELESS <= kinds[at - 1] <= REGIONAL
 
 
 def _append_segments(kinds: bytes, start: i64, end: i64, cuts: list[int]) -> None:
@@ -267,7 +270,7 @@ def _append_segments(kinds: bytes, start: i64, end: i64, cuts: list[int]) -> Non
     at = start
     segment = start
     while at <= end:
-        if at == end or kinds[at] > _MARK:
+        if at == end or kinds[at] > MARK:
             if segment == start and at == end:
                 return
             while at - segment > TOKEN_CHARS:

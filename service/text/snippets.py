@@ -168,13 +168,18 @@ def _matches(text: str, wanted: frozenset[str], start: int, end: int) -> list[Pl
     found = []
     for span in spans(text[low:high]):
         first, last = low + span.start, low + span.end
-        if span.token in wanted:
+        if span.token in wanted and _holds(text[first:last], span.token):
             found.append((first, last, span.token))
         elif single and span.stream == "sub" and len(span.token) == last - first == 2:
             for at, char in enumerate(span.token):  # one character inside a run
                 if char in single:
                     found.append((first + at, first + at + 1, char))
     return [place for place in found if start <= place[0] and place[1] <= end]
+
+
+def _holds(piece: str, token: str) -> bool:
+    """Whether a piece shown alone is that token; part of a character (`ẞ`, `½`) may not be."""
+    return piece.isascii() or any(span.token == token for span in spans(piece))
 
 
 # --- where to cut

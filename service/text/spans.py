@@ -28,7 +28,8 @@ def spans(text: str) -> Iterator[Span]:
     """Each token of a text with the piece of the raw text that it stands for.
 
     Spans come by growing `start` and may overlap: a token, its parts, the bigrams of a run. The
-    tokens of each stream, in this order, are those of `tokenize`.
+    tokens of each stream, in this order, are those of `tokenize`. A span never divides what one
+    character stands for: both tokens of `½` have the same span.
     """
     for chunk in _CHUNK.finditer(text):
         for piece in WIDE_PIECE.finditer(text, chunk.start(), chunk.end()):

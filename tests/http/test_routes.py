@@ -77,6 +77,7 @@ def test_health_is_open_and_readiness_gives_reasons(world: Any) -> None:
         "reasons": [],
         "role": "writer",
         "registry_version": world.registry.version,
+        "semantic": {},
     }
     world.files.ready = False
     unready = world.reader.get("/readyz")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import unicodedata
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given, settings
@@ -227,6 +228,15 @@ def test_what_is_remembered_is_bounded() -> None:
     index_columns("x1" * 1000 + " y1")
     assert max(map(len, module._memo)) <= module.MEMO_CHUNK_BYTES
     assert b"y1" in module._memo
+
+
+def test_threads_share_what_is_remembered() -> None:
+    words = [f"a{number}Bx 修{chr(0x4E00 + number % 20_000)}Z" for number in range(40_000)]
+    text = " ".join(words)
+    expected = index_columns(text)
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(index_columns, [text] * 8))
+    assert answers == [expected] * 8
 
 
 HOSTILE = (
