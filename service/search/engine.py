@@ -89,9 +89,8 @@ def search(reader: IndexReader, request: SearchRequest) -> SearchResult:
         with clock.phase("lanes"):
             ids, more = finder.candidates(tier)
         with clock.phase("score"):
-            found = finder.rank(ids, tier)
-        after = place if tier == place.tier else cursor.START
-        ranked += [hit for hit in found if (-hit.score, -hit.row) > (-after.score, -after.row)]
+            after = place if tier == place.tier else cursor.START
+            ranked += finder.rank(ids, tier, after, request.limit + 1 - len(ranked))
         tier += 1
     with clock.phase("snippets"):
         hits = page.hits(reader.connection, ranked[: request.limit], finder.terms)
@@ -183,14 +182,16 @@ class _Finder:
             return self._recent(tier)
         return lanes.pool(self._lists, tier)
 
-    def rank(self, ids: Ids, tier: int) -> list[page.Ranked]:
-        """Score candidates and put them in order."""
+    def rank(self, ids: Ids, tier: int, after: cursor.Place, most: int) -> list[page.Ranked]:
+        """Score candidates, put them in order, and give the first ones after a place."""
         if not len(ids):
             return []
         sheets, updated_at = self._sheets(ids)
         components = self._components(ids, sheets)
         components["recency"] = scoring.recency(updated_at, self._reader.committed_at)
         score = scoring.total(components)
+        order = scoring.order(score, ids)
+        seen = (score > after.score) | ((score == after.score) & (ids >= after.row))
         return [
             page.Ranked(
                 tier=tier,
@@ -198,7 +199,7 @@ class _Finder:
                 score=float(score[at]),
                 components={name: float(values[at]) for name, values in components.items()},
             )
-            for at in scoring.order(score, ids).tolist()
+            for at in order[~seen[order]][:most].tolist()
         ]
 
     def explain(self) -> dict[str, Any]:
