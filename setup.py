@@ -14,7 +14,13 @@ from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).parent
 #: What pays: everything that an indexed or searched text goes through.
-COMPILED = ("service/text/folding.py", "service/text/scan.py", "service/text/tokenizer.py")
+COMPILED = (
+    "service/text/folding.py",
+    "service/text/scan.py",
+    "service/text/tokenizer.py",
+    "service/text/spans.py",
+    "service/text/snippets.py",
+)
 
 
 def say(message: str) -> None:

@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from service.text.folding import REGIONAL, SPACELESS, continues, kinds_of, normalise
-from service.text.spans import spans
+from service.text.spans import pieces, spans
 
 SCAN_CHARS: Final = 200_000
 """How far into a text matches are looked for."""
 
-FOLDED_CHARS: Final = 4_096
-TOKENIZED_CHARS: Final = 4_096
+FOLDED_CHARS: Final = 2_048
+TOKENIZED_CHARS: Final = 1_024
 """How far into a text the slow ways look, when plain search shows nothing."""
 
 MAX_TERMS: Final = 32
@@ -103,7 +103,7 @@ def _places(text: str, wanted: frozenset[str]) -> list[Place]:
         head = text[:FOLDED_CHARS]
         folded = normalise(head)
         if len(folded) == len(head):
-            places = _search(folded, wanted)
+            places = _search(folded, wanted) if folded != head else []
         else:
             places = list(_matches(text, wanted, 0, min(len(text), TOKENIZED_CHARS)))
     return sorted(places)
@@ -166,14 +166,17 @@ def _matches(text: str, wanted: frozenset[str], start: int, end: int) -> list[Pl
     high = _on_to_space(text, end)
     single = {term for term in wanted if len(term) == 1 and kinds_of(term)[0] == SPACELESS}
     found = []
-    for span in spans(text[low:high]):
-        first, last = low + span.start, low + span.end
-        if span.token in wanted and _holds(text[first:last], span.token):
-            found.append((first, last, span.token))
-        elif single and span.stream == "sub" and len(span.token) == last - first == 2:
-            for at, char in enumerate(span.token):  # one character inside a run
-                if char in single:
-                    found.append((first + at, first + at + 1, char))
+    for offset, piece in pieces(text[low:high]):
+        for span in piece:
+            if span.token not in wanted and not single:
+                continue
+            first, last = low + offset + span.start, low + offset + span.end
+            if span.token in wanted and _holds(text[first:last], span.token):
+                found.append((first, last, span.token))
+            elif single and span.stream == "sub" and len(span.token) == last - first == 2:
+                for at, char in enumerate(span.token):  # one character inside a run
+                    if char in single:
+                        found.append((first + at, first + at + 1, char))
     return [place for place in found if start <= place[0] and place[1] <= end]
 
 

@@ -6,6 +6,7 @@ separators, cut at wide separators, normalise, scan. A test holds the two equal.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -20,6 +21,12 @@ from service.text.folding import (
 from service.text.scan import BIGRAMS, EDGE, ORIG, scan
 from service.text.streams import Span, Stream
 
+MEMO_PIECES: Final = 16_384
+"""Pieces whose spans are remembered, the least recently seen forgotten first: about 10 MB."""
+
+MEMO_CHARS: Final = 32
+"""Longest piece that is remembered."""
+
 _CHUNK: Final = re.compile(f"(?:[^\\W_]|[^\\x00-\\x7f]|[{re.escape(TOKEN_PUNCTUATION)}])+")
 _STREAMS: Final[dict[int, Stream]] = {ORIG: "orig", EDGE: "edge"}
 
@@ -31,12 +38,20 @@ def spans(text: str) -> Iterator[Span]:
     tokens of each stream, in this order, are those of `tokenize`. A span never divides what one
     character stands for: both tokens of `½` have the same span.
     """
+    for offset, piece in pieces(text):
+        for span in piece:
+            yield Span(offset + span.start, offset + span.end, span.token, span.stream)
+
+
+def pieces(text: str) -> Iterator[tuple[int, tuple[Span, ...]]]:
+    """The pieces of a text that are cut by themselves: offset, and spans that count from there."""
     for chunk in _CHUNK.finditer(text):
         for piece in WIDE_PIECE.finditer(text, chunk.start(), chunk.end()):
-            yield from _piece_spans(piece.group(), piece.start())
+            raw = piece.group()
+            yield piece.start(), (_known if len(raw) <= MEMO_CHARS else _piece_spans)(raw)
 
 
-def _piece_spans(piece: str, offset: int) -> Iterator[Span]:
+def _piece_spans(piece: str) -> tuple[Span, ...]:
     text, origins = normalise_with_origins(piece)
     cuts = scan(text.encode("ascii", "replace"), kinds_of(text))
     found: list[tuple[int, int, Stream]] = []
@@ -47,11 +62,17 @@ def _piece_spans(piece: str, offset: int) -> Iterator[Span]:
         else:
             found.append((start, end, _STREAMS.get(what, "sub")))
     found.sort(key=lambda cut: cut[0])
+    cut_out = []
     for start, end, stream in found:
         token = fold_case(text[start:end])
         if stream == "edge":
             token = token.replace("'", "")
-        yield Span(offset + origins[start], offset + _end(origins, end), token, stream)
+        cut_out.append(Span(origins[start], _end(origins, end), token, stream))
+    return tuple(cut_out)
+
+
+#: Vocabulary repeats: most pieces of a snippet were cut before.
+_known = functools.lru_cache(MEMO_PIECES)(_piece_spans)
 
 
 def _end(origins: list[int], end: int) -> int:
