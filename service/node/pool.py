@@ -7,8 +7,10 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
 from service.index.reader import IndexReader
+from service.settings import Settings
 
 
 class ReaderPool:
@@ -29,6 +31,15 @@ class ReaderPool:
         self._cache_kib = cache_kib
         self._lock = threading.Lock()
         self._idle: OrderedDict[Path, list[IndexReader]] = OrderedDict()
+
+    @classmethod
+    def within(cls, settings: Settings) -> Self:
+        """A pool within the settings' limits."""
+        return cls(
+            paths_most=settings.open_tenants,
+            idle_most=settings.connections_per_tenant,
+            cache_kib=settings.sqlite_cache_kib,
+        )
 
     @contextmanager
     def lend(self, path: Path) -> Iterator[IndexReader]:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 from service.errors import IndexCorrupt, NotFound, ReplicaBehind, Unavailable
@@ -36,21 +35,12 @@ class Replicas:
         self._settings = settings
         self._cache = ReplicaCache(cache)
         self._follower = FollowerClient(cache)
-        self._pool = ReaderPool(
-            paths_most=settings.open_tenants,
-            idle_most=settings.connections_per_tenant,
-            cache_kib=settings.sqlite_cache_kib,
-        )
+        self._pool = ReaderPool.within(settings)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._pool.close()
         self._cache.close()
 

@@ -9,7 +9,6 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Literal, Self
 
 import apsw
@@ -63,21 +62,12 @@ class Tenants:
         self._settings = settings
         self._lock = threading.Lock()
         self._open: OrderedDict[str, _Open] = OrderedDict()
-        self._pool = ReaderPool(
-            paths_most=settings.open_tenants,
-            idle_most=settings.connections_per_tenant,
-            cache_kib=settings.sqlite_cache_kib,
-        )
+        self._pool = ReaderPool.within(settings)
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._pool.close()
         for entry in self._open.values():
             with entry.lock:

@@ -11,16 +11,15 @@ replicate a name that was deleted and made again. `<epoch>` grows when a writer 
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import os
 import re
-import secrets
 import stat
 import tempfile
 from pathlib import Path
 
 from service.errors import ReplicationError, SetupError
+from service.tenancy.registry import new_file_name
 
 #: `sun_path` of a Unix socket address holds this many bytes with its ending zero (unix(7)).
 SOCKET_PATH_BYTES = 107
@@ -30,9 +29,7 @@ _FILE = re.compile(r"[a-z2-7]{26}")
 _EPOCH_FILE = re.compile(r"(\d{8})\.db")
 
 
-def new_file() -> str:
-    """A name for a new file: 26 characters of base32 that nobody can guess."""
-    return base64.b32encode(secrets.token_bytes(16)).decode().rstrip("=").lower()
+new_file = new_file_name
 
 
 def check_file(file: str) -> str:
