@@ -59,6 +59,10 @@ class _UnitEvidence:
         self.bent_most = 0.0
         self.here = np.zeros(n)
         self.in_title = np.zeros(n)
+        self.word_title = np.zeros(n, dtype=np.float32)
+        self.word_body = np.zeros(n, dtype=np.float32)
+        self.word_frequency = 0
+        self.word_share = 0.0
         self.parts_here = np.zeros(n)
         self.parts_title = np.zeros(n)
         self.parts_weight = 0.0
@@ -72,8 +76,10 @@ class _UnitEvidence:
         body: NDArray[np.float32],
         lengths: scoring.Lengths,
     ) -> None:
-        gain = lookup.weight * rarity * scoring.saturation(title, body, lengths)
         in_title, here = title > 0, (title > 0) | (body > 0)
+        if lookup.way in ("exact", "inflection"):
+            self._count(lookup, title, body)
+        gain = lookup.weight * rarity * scoring.saturation(title, body, lengths)
         if lookup.way == "part":
             self.typed += gain
             self.typed_most += lookup.weight * rarity
@@ -81,10 +87,7 @@ class _UnitEvidence:
             self.parts_title += rarity * in_title
             self.parts_weight += rarity
             return
-        if lookup.way == "exact":
-            self.typed += gain
-            self.typed_most += lookup.weight * rarity
-        else:
+        if lookup.way not in ("exact", "inflection"):
             self.bent = np.maximum(self.bent, gain)
             self.bent_most = max(self.bent_most, lookup.weight * rarity)
         share = 1.0 if lookup.way == "exact" else lookup.weight
@@ -92,8 +95,25 @@ class _UnitEvidence:
         self.in_title = np.maximum(self.in_title, share * in_title)
         self.weight = max(self.weight, share * rarity)
 
-    def close(self, phrase: NDArray[np.bool_] | None, unknown: float) -> None:
+    def _count(self, lookup: Lookup, title: NDArray[np.float32], body: NDArray[np.float32]) -> None:
+        """Forms of one word are one term, as a stemmer would have it, but the typed one leads."""
+        self.word_title = self.word_title + lookup.weight * title
+        self.word_body = self.word_body + lookup.weight * body
+        self.word_frequency += lookup.frequency
+        self.word_share = max(self.word_share, lookup.weight)
+
+    def close(
+        self,
+        phrase: NDArray[np.bool_] | None,
+        unknown: float,
+        lengths: scoring.Lengths,
+        docs: int,
+    ) -> None:
         """Fold the parts in; `phrase` marks candidates where they stand side by side."""
+        if self.word_frequency:
+            rarity = self.word_share * scoring.idf(self.word_frequency, docs)
+            self.typed += rarity * scoring.saturation(self.word_title, self.word_body, lengths)
+            self.typed_most += rarity
         if self.parts_weight:
             share = PARTS_SHARE / self.parts_weight
             parts_here, parts_title = self.parts_here * share, self.parts_title * share
@@ -141,7 +161,7 @@ def gather(
         rarity = scoring.idf(lookup.frequency, docs)
         parts[lookup.unit].add(lookup, rarity, title, body, lengths)
     for place, part in enumerate(parts):
-        part.close(phrases.get(place), UNKNOWN_SHARE * scoring.idf(0, docs))
+        part.close(phrases.get(place), UNKNOWN_SHARE * scoring.idf(0, docs), lengths, docs)
     count = shares([unit.text for unit in units])
     most = sum(
         share * max(part.typed_most, part.bent_most)

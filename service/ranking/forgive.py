@@ -7,7 +7,7 @@ typed. Numbers and identifiers are never bent: two tickets one digit apart are t
 from __future__ import annotations
 
 import string
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 #: Shortest words that are bent: below this almost every edit is another word.
 EDIT_LETTERS = 4
@@ -15,8 +15,8 @@ TWO_EDIT_LETTERS = 6
 INFLECT_LETTERS = 3
 PREFIX_LETTERS = 3
 SPLIT_LETTERS = 2
-#: First letters that a word two edits away must share: nobody misspells the start twice.
-TWO_EDIT_HEAD = 2
+#: First letters that misspelt words are looked for by.
+HEAD_LETTERS = 2
 
 #: English endings and what stands in their place in the base form.
 _ENDINGS = (
@@ -66,19 +66,32 @@ def inflections(word: str) -> list[str]:
     return list(forms)
 
 
-def one_edit(word: str) -> set[str]:
-    """Words one letter away: one missing, added, changed, or two neighbours swapped."""
+def one_edit_at_start(word: str) -> set[str]:
+    """Words one letter away, the slip being among the first `HEAD_LETTERS` letters."""
     found: set[str] = set()
-    for at in range(len(word) + 1):
+    for at in range(HEAD_LETTERS):
         head, tail = word[:at], word[at:]
-        if tail:
-            found.add(head + tail[1:])
-            found.update(head + letter + tail[1:] for letter in string.ascii_lowercase)
-        if len(tail) > 1:
-            found.add(head + tail[1] + tail[0] + tail[2:])
-        found.update(head + letter + tail for letter in string.ascii_lowercase)
+        found.add(head + tail[1:])
+        found.add(head + tail[1:2] + tail[:1] + tail[2:])
+        for letter in string.ascii_lowercase:
+            found.add(head + letter + tail[1:])
+            found.add(head + letter + tail)
     found.discard(word)
     return found
+
+
+def near(word: str, terms: Iterable[tuple[str, int]], edits: int) -> list[str]:
+    """Of known terms, those `edits` away, most frequent first; terms without letters are not."""
+    letters = set(word)
+    found = [
+        (-count, term)
+        for term, count in terms
+        # One edit changes at most two of the letters that either word has and the other lacks.
+        if len(letters.symmetric_difference(term)) <= 2 * edits
+        and bendable(term)
+        and distance(word, term, edits) == edits
+    ]
+    return [term for _, term in sorted(found)]
 
 
 def splits(word: str) -> list[tuple[str, str]]:

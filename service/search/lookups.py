@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import apsw
 
@@ -13,6 +12,7 @@ from service.ranking import forgive
 from service.ranking.evidence import Lookup
 from service.ranking.terms import Alternative, Unit, quote, strict_expression
 from service.search.postings import Postings
+from service.search.vocabulary import Vocabulary
 
 #: What stands for a typed word counts this share of it.
 PART_WEIGHT = 0.6
@@ -27,9 +27,8 @@ PREFIX_FREQUENCY = 3
 #: Bounds on what is tried and taken.
 PREFIX_SCANNED = 256
 PREFIX_TAKEN = 6
+PREFIX_LONGEST = 64
 TYPO_TAKEN = 5
-#: Known terms with the same first letters that are compared for two edits.
-TWO_EDIT_SCANNED = 4_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -55,17 +54,21 @@ def plan(units: Sequence[Unit], postings: Postings, connection: apsw.Connection)
     strict: list[str] = []
     prefixes: dict[int, str] = {}
     joined = _joined(units, postings)
+    vocabulary = Vocabulary(connection)
     for place, unit in enumerate(units):
         frequency = postings.frequency(quote([unit.text]))
         found = _typed(place, unit, frequency, postings)
         alternatives = list(joined.get(place, ()))
+        alternatives += _inflected(unit.text, vocabulary)
         last = place == len(units) - 1
+        if not found and not alternatives:
+            alternatives += _split(unit.text, postings, vocabulary)
         if (
-            not found
+            (not found and not alternatives)
             or (not frequency and unit.compound)
             or (last and frequency <= PREFIX_FREQUENCY)
         ):
-            alternatives += _forgiven(unit, bool(found), postings, connection)
+            alternatives += _forgiven(unit, bool(found or alternatives), vocabulary)
         if len(unit.text) == 1 and not unit.text.isascii():
             prefixes[place] = quote([unit.text]) + " *"
             alternatives.append(Alternative(prefixes[place], 1.0, "prefix"))
@@ -108,62 +111,61 @@ def _joined(units: Sequence[Unit], postings: Postings) -> dict[int, list[Alterna
     return found
 
 
-def _forgiven(
-    unit: Unit, found: bool, postings: Postings, connection: apsw.Connection
-) -> list[Alternative]:
+def _forgiven(unit: Unit, found: bool, vocabulary: Vocabulary) -> list[Alternative]:
+    """What may stand for a word that the index barely knows."""
     word = unit.text
     options: list[Alternative] = []
     if word.isascii() and len(word) >= forgive.PREFIX_LETTERS:
-        options += _unfinished(word, connection)
+        options += _unfinished(word, vocabulary)
     if found or not forgive.bendable(word):
         return options
-    for form in forgive.inflections(word):
-        if postings.frequency(quote([form])):
-            options.append(Alternative(form, INFLECTION_WEIGHT, "inflection"))
-    for pair in forgive.splits(word):
-        if postings.frequency(quote(pair)):
-            options.append(Alternative(" ".join(pair), COMPOUND_WEIGHT, "compound"))
-    if not options and len(word) >= forgive.EDIT_LETTERS:
-        options += _misspelt(word, connection)
-    if not options and len(word) >= forgive.TWO_EDIT_LETTERS:
-        options += _badly_misspelt(word, connection)
-    return options
+    return options or _misspelt(word, vocabulary)
 
 
-def _unfinished(word: str, connection: apsw.Connection) -> list[Alternative]:
+def _inflected(word: str, vocabulary: Vocabulary) -> list[Alternative]:
+    """Other English forms of a word: they count nearly as the word itself."""
+    if not forgive.bendable(word) or len(word) < forgive.INFLECT_LETTERS:
+        return []
+    known = vocabulary.known(forgive.inflections(word))
+    return [Alternative(form, INFLECTION_WEIGHT, "inflection") for form, _ in known]
+
+
+def _split(word: str, postings: Postings, vocabulary: Vocabulary) -> list[Alternative]:
+    """`dockhub` may stand for `dock hub`, if both are words and stand side by side somewhere."""
+    if not forgive.bendable(word):
+        return []
+    pairs = forgive.splits(word)
+    known = {term for term, _ in vocabulary.known({half for pair in pairs for half in pair})}
+    return [
+        Alternative(" ".join(pair), COMPOUND_WEIGHT, "compound")
+        for pair in pairs
+        if known.issuperset(pair) and postings.frequency(quote(pair))
+    ]
+
+
+def _unfinished(word: str, vocabulary: Vocabulary) -> list[Alternative]:
     """Known terms that begin with the word, nearest in length and most frequent first."""
-    rows: list[Any] = connection.execute(
-        "SELECT term, doc FROM temp.vocabulary WHERE term > ? AND term < ? LIMIT ?",
-        (word, word[:-1] + chr(ord(word[-1]) + 1), PREFIX_SCANNED),
-    ).fetchall()
+    rows = vocabulary.beginning(
+        word, shortest=len(word) + 1, longest=PREFIX_LONGEST, most=PREFIX_SCANNED
+    )
     rows.sort(key=lambda row: (len(row[0]) - len(word) > 4, -row[1], row[0]))
     return [Alternative(term, PREFIX_WEIGHT, "prefix") for term, _ in rows[:PREFIX_TAKEN]]
 
 
-def _misspelt(word: str, connection: apsw.Connection) -> list[Alternative]:
-    """Known terms one edit away, most frequent first."""
-    known = []
-    for term in forgive.one_edit(word):
-        row: Any = connection.execute(
-            "SELECT doc FROM temp.vocabulary WHERE term = ?", (term,)
-        ).fetchone()
-        if row is not None:
-            known.append((-row[0], term))
-    return [Alternative(term, TYPO_WEIGHT, "typo") for _, term in sorted(known)[:TYPO_TAKEN]]
-
-
-def _badly_misspelt(word: str, connection: apsw.Connection) -> list[Alternative]:
-    """Known terms two edits away that begin alike, most frequent first."""
-    head = word[: forgive.TWO_EDIT_HEAD]
-    rows: list[Any] = connection.execute(
-        "SELECT term, doc FROM temp.vocabulary WHERE term >= ? AND term < ?"
-        " AND length(term) BETWEEN ? AND ? LIMIT ?",
-        (head, head[:-1] + chr(ord(head[-1]) + 1), len(word) - 2, len(word) + 2, TWO_EDIT_SCANNED),
-    ).fetchall()
-    letters = set(word)
-    near = [
-        (-count, term)
-        for term, count in rows
-        if len(letters ^ set(term)) <= 4 and forgive.distance(word, term, 2) == 2
-    ]
-    return [Alternative(term, TWO_EDIT_WEIGHT, "typo") for _, term in sorted(near)[:TYPO_TAKEN]]
+def _misspelt(word: str, vocabulary: Vocabulary) -> list[Alternative]:
+    """Known terms one edit away; where there is none, two edits away."""
+    if len(word) < forgive.EDIT_LETTERS:
+        return []
+    alike = vocabulary.beginning(
+        word[: forgive.HEAD_LETTERS], shortest=len(word) - 2, longest=len(word) + 2
+    )
+    terms = forgive.near(word, alike, 1)
+    if not terms:
+        starts = vocabulary.known(forgive.one_edit_at_start(word))
+        terms = [term for term, count in sorted(starts, key=lambda row: (-row[1], row[0]))]
+    if terms:
+        return [Alternative(term, TYPO_WEIGHT, "typo") for term in terms[:TYPO_TAKEN]]
+    if len(word) < forgive.TWO_EDIT_LETTERS:
+        return []
+    terms = forgive.near(word, alike, 2)[:TYPO_TAKEN]
+    return [Alternative(term, TWO_EDIT_WEIGHT, "typo") for term in terms]

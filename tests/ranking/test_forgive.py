@@ -23,13 +23,22 @@ def test_english_inflections_meet(word: str, form: str) -> None:
     assert word not in forgive.inflections(word)
 
 
-def test_one_edit_is_each_kind_of_slip_once() -> None:
-    edits = forgive.one_edit("cat")
-    assert {"at", "act", "cut", "cart", "cats"} <= edits
-    assert "cat" not in edits
-    assert "dog" not in edits
-    # 3 deletions, 2 swaps, 3 * 25 changes, 4 * 26 additions of which 3 doubled letters coincide
-    assert len(edits) == 3 + 2 + 3 * 25 + 4 * 26 - 3
+def test_slips_at_the_start_are_each_kind_once() -> None:
+    edits = forgive.one_edit_at_start("cat")
+    assert {"at", "ct", "act", "cta", "bat", "cut", "scat", "coat"} <= edits
+    assert not {"cat", "car", "cats", "dog"} & edits
+    # 2 deletions, 2 swaps, 2 * 25 changes, 2 * 26 additions less a doubled letter each
+    assert len(edits) == 2 + 2 + 2 * 25 + 2 * 26 - 1
+
+
+def test_near_terms_are_the_most_frequent_at_that_distance() -> None:
+    known = [("gateway", 9), ("getaway", 20), ("gateways", 3), ("gate-way", 50), ("gatewax", 9)]
+    assert forgive.near("gatewya", known, 1) == ["gateway"]
+    assert forgive.near("gatway", [("gateway", 1), ("gataway", 5), ("2001", 7)], 1) == [
+        "gataway",
+        "gateway",
+    ]
+    assert forgive.near("gatway", [("gateways", 1)], 2) == ["gateways"]
 
 
 def test_numbers_and_identifiers_are_not_bent() -> None:
