@@ -24,15 +24,11 @@ BUSY_RETRIES = 5
 BUSY_WAIT_MAX_S = 10.0
 
 
-@dataclass(slots=True)
-class InProcess:
-    """The engine of this checkout over a corpus file, indexed once and kept in the build cache."""
+class OpenIndex:
+    """The engine of this checkout over an index file."""
 
-    corpus: Path
-    _reader: IndexReader = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._reader = IndexReader(builds.index_of(self.corpus))
+    def __init__(self, path: Path) -> None:
+        self._reader = IndexReader(path)
 
     def search(
         self,
@@ -58,6 +54,13 @@ class InProcess:
 
     def __exit__(self, *exc: object) -> None:
         self._reader.close()
+
+
+class InProcess(OpenIndex):
+    """The engine over a corpus file, indexed once and kept in the build cache."""
+
+    def __init__(self, corpus: Path) -> None:
+        super().__init__(builds.index_of(corpus))
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import service
@@ -54,18 +54,39 @@ def index_of(corpus: Path, *, cache: Path | None = None) -> Path:
         SetupError: the corpus cannot be read.
         InvalidDocument: one of its lines is not a document.
     """
+    name = corpus.name.split(".")[0]
+    return kept(f"{name}-{digest(corpus)}", lambda path: write_index(corpus, path), cache=cache)
+
+
+def kept(name: str, write: Callable[[Path], object], *, cache: Path | None = None) -> Path:
+    """The index file of the build `name`, written by `write(path)` when the cache has none.
+
+    The name must change with whatever shapes the file; see `digest`.
+    """
     cache = cache_folder() if cache is None else cache
     cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-    build = cache / f"{corpus.name.split('.')[0]}-{_digest(corpus)}"
+    build = cache / name
     if not (build / INDEX_NAME).is_file():
-        _build(corpus, build)
+        _build(write, build)
         _drop_old(cache, keep=build)
     os.utime(build)
     return build / INDEX_NAME
 
 
-def write_index(corpus: Path, path: Path) -> int:
+def write_index(
+    corpus: Path,
+    path: Path,
+    lines: Iterable[bytes] | None = None,
+    *,
+    progress: Callable[[int], None] | None = None,
+) -> int:
     """Index a corpus file into `path`.
+
+    Args:
+        corpus: the file.
+        path: where the index goes.
+        lines: other lines than the file's.
+        progress: called with the number of operations of each batch.
 
     Returns:
         the number of operations applied.
@@ -77,9 +98,11 @@ def write_index(corpus: Path, path: Path) -> int:
     count = 0
     # A clock that stands still: recency counts from the last commit, and two builds must agree.
     with IndexWriter(path, clock=lambda: CORPUS_NOW_MS / 1000) as writer:
-        for batch in batches(corpus):
+        for batch in batches(corpus, lines):
             writer.apply(batch)
             count += len(batch)
+            if progress is not None:
+                progress(len(batch))
     fold_log(path)
     return count
 
@@ -116,22 +139,23 @@ def batches(corpus: Path, lines: Iterable[bytes] | None = None) -> Iterator[list
         yield batch
 
 
-def _digest(corpus: Path) -> str:
+def digest(corpus: Path) -> str:
+    """A hash of a corpus file, and of the versions and the code that shape its index."""
     versions = f"{schema.SCHEMA_VERSION} {schema.LAYOUT_VERSION} {TOKENIZER_VERSION}"
-    digest = hashlib.blake2b(versions.encode(), digest_size=12)
+    hashed = hashlib.blake2b(versions.encode(), digest_size=12)
     for pattern in WRITING_CODE:
         for path in sorted(SERVICE.glob(pattern)):
-            digest.update(path.read_bytes())
+            hashed.update(path.read_bytes())
     with corpus.open("rb") as file:
         while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()
+            hashed.update(block)
+    return hashed.hexdigest()
 
 
-def _build(corpus: Path, build: Path) -> None:
+def _build(write: Callable[[Path], object], build: Path) -> None:
     unfinished = Path(tempfile.mkdtemp(prefix=".building-", dir=build.parent))
     try:
-        write_index(corpus, unfinished / INDEX_NAME)
+        write(unfinished / INDEX_NAME)
         try:
             unfinished.rename(build)
         except OSError:

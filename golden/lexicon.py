@@ -9,7 +9,7 @@ from __future__ import annotations
 import bisect
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -42,6 +42,11 @@ def document(line: bytes) -> Document:
 def words(text: str) -> list[str]:
     """CJK runs and other words with their inner `- _ .`, in order, as written."""
     return _WORD.findall(text)
+
+
+def replaced(text: str, replace: Callable[[str], str]) -> str:
+    """The text with each of its `words` put through `replace`, everything between them kept."""
+    return _WORD.sub(lambda match: replace(match.group()), text)
 
 
 class Lexicon:

@@ -50,13 +50,20 @@ def run_set(
     outcomes = []
     for query in judged.queries[:first]:
         answer = backend.search(query.text, DEPTH)
-        outcomes.append(_outcome(query, answer, judged.grades[query.id]))
+        outcomes.append(outcome(query, answer, judged.grades[query.id]))
         if progress is not None:
             progress()
     return outcomes
 
 
-def _outcome(query: Query, answer: Answer, grades: Mapping[str, int]) -> Outcome:
+def outcome(query: Query, answer: Answer, grades: Mapping[str, int]) -> Outcome:
+    """One answer's figures.
+
+    Args:
+        query: what was asked.
+        answer: what came.
+        grades: document (ref or `kind:ref`) -> relevance, of the relevant ones.
+    """
     gains = _gains(answer, grades)
     relevant = list(grades.values())
     return Outcome(
@@ -93,16 +100,17 @@ def report(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         families.setdefault(outcome.query.family, []).append(outcome)
     cpu_ms = [o.cpu_ms for o in outcomes if o.cpu_ms is not None]
     return {
-        **_means(outcomes),
+        **means(outcomes),
         "wall_ms": metrics.percentiles([o.wall_ms for o in outcomes]),
         "cpu_ms": metrics.percentiles(cpu_ms) if cpu_ms else None,
-        "classes": {name: _means(families[name]) for name in sorted(families)},
+        "classes": {name: means(families[name]) for name in sorted(families)},
     }
 
 
-def _means(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    means = {
+def means(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """`{"n", "recall10", "mrr10", "ndcg10", "top1"}` over outcomes."""
+    rounded = {
         measure: round(metrics.mean([getattr(o, measure) for o in outcomes]), DECIMALS)
         for measure in MEASURES
     }
-    return {"n": len(outcomes), **means}
+    return {"n": len(outcomes), **rounded}

@@ -112,7 +112,11 @@ def test_the_embedder_and_the_service_share_no_code() -> None:
 
 def test_only_one_module_opens_sqlite_files_of_tenants() -> None:
     """Any other connection could checkpoint behind Litestream's back; see index/connection.py."""
-    allowed = {"service/index/connection.py", "service/replica/cache.py"}
+    allowed = {
+        "service/index/connection.py",
+        "service/replica/cache.py",
+        "golden/peers/fts5.py",  # a peer's tables in memory: no tenant's file
+    }
     wrong = []
     for _, path, tree in modules():
         for node in ast.walk(tree):

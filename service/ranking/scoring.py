@@ -30,21 +30,21 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 #: Saturation, and how far a field's length counts; the title's occurrences weigh more.
-K1 = 1.2
-TITLE_B = 0.5
-BODY_B = 0.5
-TITLE_WEIGHT = 3.0
+K1 = 1.5
+TITLE_B = 0.6
+BODY_B = 0.75
+TITLE_WEIGHT = 2.5
 
 RECENCY_HALF_LIFE_MS = 90 * 86_400_000
 
 #: What each component weighs; `golden` decides.
 WEIGHTS: Mapping[str, float] = {
-    "strict": 0.30,
-    "relaxed": 0.30,
-    "coverage": 0.30,
+    "strict": 0.45,
+    "relaxed": 0.42,
+    "coverage": 0.25,
     "title": 0.10,
     "density": 0.05,
-    "phrase": 0.10,
+    "phrase": 0.20,
     "identifier": 0.40,
     "ref": 1.00,
     "recency": 0.01,

@@ -15,8 +15,8 @@ from service.search.postings import Postings
 from service.search.vocabulary import Vocabulary
 
 #: What stands for a typed word counts this share of it.
-PART_WEIGHT = 0.6
-INFLECTION_WEIGHT = 0.75
+PART_WEIGHT = 0.5
+INFLECTION_WEIGHT = 0.6
 PREFIX_WEIGHT = 0.8
 COMPOUND_WEIGHT = 0.9
 TYPO_WEIGHT = 0.7

@@ -24,8 +24,8 @@ def test_idf_is_lucenes() -> None:
 
 
 def test_saturation_by_hand() -> None:
-    assert scoring.saturation(array(0), array(1), EVEN)[0] == pytest.approx(1 / 2.2)
-    assert scoring.saturation(array(1), array(0), EVEN)[0] == pytest.approx(3 / 4.2)
+    assert scoring.saturation(array(0), array(1), EVEN)[0] == pytest.approx(1 / 2.5)
+    assert scoring.saturation(array(1), array(0), EVEN)[0] == pytest.approx(2.5 / 4.0)
     assert scoring.saturation(array(0), array(0), EVEN)[0] == 0
 
 
