@@ -19,7 +19,7 @@ def run(
     judged_set: JudgedSet,
     *,
     first: int | None = None,
-    progress: Callable[[], None] | None = None,
+    progress: Callable[[int], object] | None = None,
 ) -> dict[str, Any]:
     """Run a set with every weight, then once for each component without it.
 
@@ -27,7 +27,7 @@ def run(
         backend: the engine in this process.
         judged_set: the set.
         first: only the first so many queries.
-        progress: called after each query of each run.
+        progress: called with 1 after each query of each run.
 
     Returns:
         `{"all": {"n", "recall10", "mrr10", "ndcg10", "top1"}, "without": {COMPONENT: the same}}`.

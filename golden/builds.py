@@ -78,7 +78,7 @@ def write_index(
     path: Path,
     lines: Iterable[bytes] | None = None,
     *,
-    progress: Callable[[int], None] | None = None,
+    progress: Callable[[int], object] | None = None,
 ) -> int:
     """Index a corpus file into `path`.
 

@@ -7,7 +7,7 @@ import itertools
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,9 @@ BASE = 12_000
 QUERIES = 300
 LIMIT = 10
 REPLACED_SHARE = 0.25
-"""Of a repeated document's words; half become another document's, half pseudo-words."""
+"""Of a repeated document's words; they become another document's or, where they are not CJK,
+pseudo-words."""
+PSEUDO_SHARE = 0.5
 PSEUDO_WORDS = 2_000_000
 """Most pseudo-words; the low numbers come most often, new ones keep coming (as Heaps' law has
 it for real text)."""
@@ -31,7 +33,7 @@ _SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in "aeiou"]
 _CJK = re.compile(f"[{lexicon.CJK}]")
 _TEXT_FIELDS = ("title", "summary", "note")
 
-Progress = Callable[[int], None]
+Building = Callable[[int], AbstractContextManager[Callable[[int], object]]]
 
 
 def run(
@@ -39,7 +41,7 @@ def run(
     sizes: Sequence[int] = SIZES,
     *,
     first: int = QUERIES,
-    building: Callable[[int], Progress] = lambda _: lambda _: None,
+    building: Building,
 ) -> dict[str, Any]:
     """Search one set's queries in indexes of several sizes.
 
@@ -47,8 +49,8 @@ def run(
         judged_set: its corpus is cut for smaller sizes, repeated with changed words for larger.
         sizes: documents, each at least 1.
         first: how many of its queries.
-        building: given a size that is not in the build cache yet, gives what is called with the
-            number of documents of each batch.
+        building: opened with a size that is not in the build cache yet, gives what is called with
+            the number of documents of each batch.
 
     Returns:
         `{"queries", "sizes": {SIZE: {"cpu_ms": {p50, p90, p99}}}, "p99_growth"}`.
@@ -79,13 +81,15 @@ def run(
     }
 
 
-def index_of(corpus: Path, size: int, building: Callable[[int], Progress]) -> Path:
+def index_of(corpus: Path, size: int, building: Building) -> Path:
     """The index of the first `size` documents of `grown`, kept in the build cache."""
     shape = hashlib.blake2b(Path(__file__).read_bytes(), digest_size=4).hexdigest()
 
     def write(path: Path) -> None:
-        lines = itertools.islice(grown(corpus), size)
-        builds.write_index(corpus, path, lines, progress=building(size))
+        with building(size) as progress:
+            builds.write_index(
+                corpus, path, itertools.islice(grown(corpus), size), progress=progress
+            )
 
     name = f"{corpus.name.split('.')[0]}-first-{size}-{shape}-{builds.digest(corpus)}"
     return builds.kept(name, write)
@@ -115,10 +119,11 @@ def _other(row: dict[str, Any], donor: lexicon.Document, copy: int, rng: random.
     def replace(word: str) -> str:
         if rng.random() >= REPLACED_SHARE:
             return word
-        theirs = cjk if _CJK.match(word) else plain
-        if theirs and (theirs is cjk or rng.random() < 0.5):
-            return rng.choice(theirs)
-        return pseudo_word(int(PSEUDO_WORDS * rng.random() ** 3))
+        if _CJK.match(word):
+            return rng.choice(cjk or [word])
+        if rng.random() < PSEUDO_SHARE:
+            return pseudo_word(int(PSEUDO_WORDS * rng.random() ** 3))
+        return rng.choice(plain or [word])
 
     row["ref"] = f"{row['ref']}~{copy}"
     row["identifiers"] = [f"{name}~{copy}" for name in row.get("identifiers") or ()]

@@ -34,7 +34,7 @@ def run_set(
     judged: JudgedSet,
     *,
     first: int | None = None,
-    progress: Callable[[], None] | None = None,
+    progress: Callable[[int], object] | None = None,
 ) -> list[Outcome]:
     """Search every query of a set once, in the file's order.
 
@@ -42,7 +42,7 @@ def run_set(
         backend: what is searched; the set's corpus must be in it.
         judged: the set.
         first: only the first so many queries; all by default.
-        progress: called after each query.
+        progress: called with 1 after each query.
 
     Raises:
         MemlaneError: a search failed; a run with holes would not compare with any other.
@@ -52,7 +52,7 @@ def run_set(
         answer = backend.search(query.text, DEPTH)
         outcomes.append(outcome(query, answer, judged.grades[query.id]))
         if progress is not None:
-            progress()
+            progress(1)
     return outcomes
 
 

@@ -8,6 +8,8 @@ from typing import Any
 from golden.runner import MEASURES
 
 NAME_WIDTH = 28
+QUALITY = ("recall10", "ndcg10", "mrr10")
+CLOCK = ("p50", "p90", "p99")
 COMING_SHOWN = 40
 """Most failures or misses printed; `--json` has all of them."""
 
@@ -48,6 +50,39 @@ def cases(report: Mapping[str, Any]) -> Iterator[str]:
     for family, row in report["families"].items():
         yield f"{family:<{NAME_WIDTH}} {row['passed']:>4} of {row['n']}"
     yield f"{report['passed']} of {report['n']} cases pass"
+
+
+def peers(name: str, reports: Mapping[str, Any]) -> Iterator[str]:
+    """A line an engine: quality, then CPU a query in ms."""
+    yield _row(name, "n", *QUALITY, *(f"cpu {p}" for p in CLOCK))
+    for engine, report in reports.items():
+        cpu_ms = report["cpu_ms"] or {}
+        quality = (report[measure] for measure in QUALITY)
+        yield _row(f"  {engine}", report["n"], *quality, *(cpu_ms.get(p, "-") for p in CLOCK))
+
+
+def growth(report: Mapping[str, Any]) -> Iterator[str]:
+    """A line a size, then how the p99 grew."""
+    sizes = report["sizes"]
+    yield from costs({f"{int(size):,} documents": row for size, row in sizes.items()})
+    yield f"{'p99 growth':<{NAME_WIDTH}} {report['p99_growth']:.2f}x"
+
+
+def costs(rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """A line a name: CPU in ms."""
+    yield _row("CPU ms a query", *CLOCK)
+    for name, row in rows.items():
+        yield _row(name, *(row["cpu_ms"][p] for p in CLOCK), digits=2)
+
+
+def ablation(name: str, report: Mapping[str, Any]) -> Iterator[str]:
+    """A line a component: what is lost without it, in points of 100."""
+    whole = report["all"]
+    yield _row(name, "n", *QUALITY)
+    yield _row("all", whole["n"], *(whole[measure] for measure in QUALITY))
+    for component, row in report["without"].items():
+        lost = (f"{100 * (row[m] - whole[m]):+.1f}" for m in QUALITY)
+        yield _row(f"  without {component}", "", *lost)
 
 
 def flat(report: Mapping[str, Any], prefix: str = "") -> Iterator[str]:

@@ -34,7 +34,8 @@ def run(corpus: Path, *, upserts: int = UPSERTS) -> dict[str, Any]:
     chosen = rng.sample(stored, min(upserts, len(stored)))
     folder = Path(tempfile.mkdtemp(prefix="memlane-bench-"))
     try:
-        path = shutil.copy(index, folder / builds.INDEX_NAME)
+        path = folder / builds.INDEX_NAME
+        shutil.copy(index, path)
         with IndexWriter(path) as writer:
             writer.apply([_changed(chosen[0], 0)])  # the first batch of a process prepares all
             cpu_ms = [_cpu_ms(writer, _changed(o, number)) for number, o in enumerate(chosen, 1)]

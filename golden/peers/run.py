@@ -51,8 +51,8 @@ def run(
     *,
     first: int | None = None,
     peers: Mapping[str, Make] = PEERS,
-    missing: Callable[[str, engine.MissingPackage], None],
-    progress: Callable[[], None] | None = None,
+    missing: Callable[[str, engine.MissingPackage], object],
+    progress: Callable[[int], object] | None = None,
 ) -> dict[str, Any]:
     """Ask every engine every query of a set, the engine that goes first changing each time.
 
@@ -61,7 +61,7 @@ def run(
         first: only the first so many queries.
         peers: what stands beside our engine.
         missing: told of each peer that is left out because its package is not installed.
-        progress: called after each query.
+        progress: called with 1 after each query.
 
     Returns:
         `{ENGINE: the report of runner.report}`, ours first; times are of the searching thread and
@@ -82,7 +82,7 @@ def run(
                 outcome = runner.outcome(query, answer, judged_set.grades[query.id])
                 outcomes.setdefault(name, []).append(outcome)
             if progress is not None:
-                progress()
+                progress(1)
         return {name: runner.report(outcomes.get(name, [])) for name in names}
 
 
@@ -90,7 +90,7 @@ def run(
 def _opened(
     corpus: Path,
     peers: Mapping[str, Make],
-    missing: Callable[[str, engine.MissingPackage], None],
+    missing: Callable[[str, engine.MissingPackage], object],
 ) -> Iterator[dict[str, engine.Engine]]:
     documents = [document(line) for line in judged.lines(corpus)]
     engines: dict[str, engine.Engine] = {OURS: Ours(corpus)}

@@ -76,9 +76,7 @@ class Tantivy:
         index.register_tokenizer(_ANALYZER, self._analyzer)
         writer = index.writer(_HEAP_BYTES, 1)
         for number, document in enumerate(documents):
-            writer.add_document(
-                self._tantivy.Document(text=engine.text(document), number=number)
-            )
+            writer.add_document(self._tantivy.Document(text=engine.text(document), number=number))
         writer.commit()
         writer.wait_merging_threads()
         index.reload()

@@ -33,6 +33,8 @@ class IndexReader:
         self.path = path
         self.connection = open_reader(path, cache_kib=cache_kib)
         self.meta: dict[str, int] = {}
+        self.remembered: dict[str, Any] = {}
+        """What searches keep of one version of the file; emptied when another one is seen."""
         try:
             with self._read_transaction():
                 schema.check_expected(self.connection)
@@ -54,8 +56,11 @@ class IndexReader:
     def snapshot(self) -> Iterator[Self]:
         """Hold one state of the file for the block: what is read inside belongs together."""
         with self._read_transaction():
-            self.meta = schema.read_meta(self.connection)
-            schema.refuse_newer(self.meta, tokenizer_version=TOKENIZER_VERSION)
+            meta = schema.read_meta(self.connection)
+            schema.refuse_newer(meta, tokenizer_version=TOKENIZER_VERSION)
+            if meta["version"] != self.meta.get("version"):
+                self.remembered.clear()
+            self.meta = meta
             yield self
 
     @property

@@ -8,6 +8,8 @@ from typing import Literal
 
 Way = Literal["exact", "part", "prefix", "inflection", "compound", "typo"]
 
+#: How an FTS5 prefix query ends; no term holds a space or an asterisk.
+PREFIX_MARK = " *"
 #: Fewest digits of a ticket's number: `utf-8` is a name, `ops-2041` a ticket.
 TICKET_DIGITS = 2
 
@@ -30,6 +32,11 @@ class Unit:
     def spaceless(self) -> bool:
         """Whether it is a run of a script without spaces, whose parts are overlapping n-grams."""
         return bool(self.text) and not self.text[0].isascii() and not self.compound
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one character of a spaceless script, which may stand inside any run."""
+        return len(self.text) == 1 and not self.text.isascii()
 
     @property
     def ticket(self) -> bool:
@@ -59,14 +66,22 @@ def quote(terms: Iterable[str]) -> str:
     return '"' + " ".join(terms).replace('"', '""') + '"'
 
 
+def prefix(term: str) -> str:
+    """The FTS5 expression of all terms that begin so; it stands for itself among terms."""
+    return quote([term]) + PREFIX_MARK
+
+
+def expression(term: str) -> str:
+    """What finds a looked-up term: a word, words that stand together, or a `prefix`."""
+    return term if term.endswith(PREFIX_MARK) else quote(term.split(" "))
+
+
 def strict_expression(unit: Unit, alternatives: Sequence[Alternative] = ()) -> str:
     """The FTS5 expression that a document holding this unit matches."""
     ways = [quote([unit.text])]
     if len(unit.parts) > 1:
         ways.append(quote(unit.parts))
-    if len(unit.text) == 1 and not unit.text.isascii():
-        ways.append(quote([unit.text]) + " *")
-    ways += [quote([alternative.term]) for alternative in alternatives]
+    ways += [expression(alternative.term) for alternative in alternatives]
     return ways[0] if len(ways) == 1 else "(" + " OR ".join(dict.fromkeys(ways)) + ")"
 
 

@@ -14,9 +14,9 @@ import numpy as np
 from service.index.reader import IndexReader
 from service.ranking import evidence, lanes, scoring
 from service.ranking.sheet import Sheets
-from service.ranking.terms import Unit, group, quote, strict_expression
+from service.ranking.terms import Unit, expression, group, quote, strict_expression
 from service.search import cursor, identifiers, lookups, page
-from service.search.postings import NOTHING, Ids, Postings, Scope
+from service.search.postings import NOTHING, Ids, Memory, Postings, Scope
 from service.search.request import SearchRequest, SearchResult
 from service.text import ParsedQuery, parse_query, tokenize
 
@@ -163,6 +163,7 @@ class _Finder:
             reading.scope,
             required=reading.required,
             excluded=reading.excluded,
+            memory=reader.remembered.setdefault("postings", Memory()),
         )
         self._plan = lookups.plan(reading.units, self._postings, reader.connection)
         self._identifiers = self._postings.keep(
@@ -229,20 +230,15 @@ class _Finder:
         for place, lookup in enumerate(rarest_first):
             if budget <= 0 or (place and lanes.gated(lookup.frequency, docs)):
                 break
-            expression = self._expression(lookup)
-            found = self._postings.ids(expression)[:budget]
+            found_by = expression(lookup.term)
+            found = self._postings.ids(found_by)[:budget]
             budget -= len(found)
             worth = lookup.weight * scoring.idf(lookup.frequency, docs)
             lists.append(lanes.Posting(found, worth))
             if lookup.frequency >= TITLE_SCAN_FROM:
-                in_title = self._postings.ids("{title tsub} : " + expression)
+                in_title = self._postings.ids("{title tsub} : " + found_by)
                 lists.append(lanes.Posting(in_title, worth))
         return lists
-
-    def _expression(self, lookup: evidence.Lookup) -> str:
-        if lookup.term == self._plan.prefixes.get(lookup.unit):
-            return lookup.term
-        return quote(lookup.term.split(" "))
 
     def _recent(self, tier: int) -> tuple[Ids, bool]:
         """A query of filters alone: the newest documents within them."""
@@ -291,7 +287,7 @@ class _Finder:
                 if len(unit.parts) > 1
             },
             members={
-                lookup.term: self._holds(ids, self._expression(lookup))
+                lookup.term: self._holds(ids, expression(lookup.term))
                 for lookup in self._plan.lookups
                 if " " in lookup.term
             },

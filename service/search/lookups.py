@@ -9,8 +9,9 @@ from collections.abc import Sequence
 import apsw
 
 from service.ranking import forgive
+from service.ranking.common import shares
 from service.ranking.evidence import Lookup
-from service.ranking.terms import Alternative, Unit, quote, strict_expression
+from service.ranking.terms import Alternative, Unit, expression, prefix, quote, strict_expression
 from service.search.postings import Postings
 from service.search.vocabulary import Vocabulary
 
@@ -24,6 +25,9 @@ TWO_EDIT_WEIGHT = 0.6
 
 #: A last word that fewer documents hold may be unfinished.
 PREFIX_FREQUENCY = 3
+#: In longer queries a single character of a spaceless script is taken as it stands: what else it
+#: begins is most of the index.
+PREFIX_UNITS = 2
 #: Bounds on what is tried and taken.
 PREFIX_SCANNED = 256
 PREFIX_TAKEN = 6
@@ -39,24 +43,26 @@ class Plan:
         units: the query's words.
         lookups: terms the index holds, for scoring and lane B.
         strict: the FTS5 expression of lane A.
-        prefixes: by unit, the FTS5 prefix expression of a single character of a spaceless script.
     """
 
     units: Sequence[Unit]
     lookups: list[Lookup]
     strict: str
-    prefixes: dict[int, str]
 
 
 def plan(units: Sequence[Unit], postings: Postings, connection: apsw.Connection) -> Plan:
     """Look up each unit, its parts, and where the index barely knows it, what may stand for it."""
     lookups: list[Lookup] = []
     strict: list[str] = []
-    prefixes: dict[int, str] = {}
     joined = _joined(units, postings)
     vocabulary = Vocabulary(connection)
+    common = [share < 1 for share in shares([unit.text for unit in units])]
     for place, unit in enumerate(units):
         frequency = postings.frequency(quote([unit.text]))
+        if common[place]:
+            # It orders what the other words find; it finds nothing, and is not bent.
+            lookups += _typed(place, unit, frequency, postings)
+            continue
         found = _typed(place, unit, frequency, postings)
         alternatives = list(joined.get(place, ()))
         alternatives += _inflected(unit.text, vocabulary)
@@ -69,21 +75,14 @@ def plan(units: Sequence[Unit], postings: Postings, connection: apsw.Connection)
             or (last and frequency <= PREFIX_FREQUENCY)
         ):
             alternatives += _forgiven(unit, bool(found or alternatives), vocabulary)
-        if len(unit.text) == 1 and not unit.text.isascii():
-            prefixes[place] = quote([unit.text]) + " *"
-            alternatives.append(Alternative(prefixes[place], 1.0, "prefix"))
+        if unit.single and len(units) <= PREFIX_UNITS:
+            alternatives.append(Alternative(prefix(unit.text), 1.0, "prefix"))
         lookups += found
         for option in alternatives:
-            count = postings.frequency(_expression(option.term, prefixes.get(place)))
+            count = postings.frequency(expression(option.term))
             lookups.append(Lookup(place, option.term, option.weight, count, option.way))
-        strict.append(
-            strict_expression(unit, [o for o in alternatives if o.term != prefixes.get(place)])
-        )
-    return Plan(units, lookups, " AND ".join(strict), prefixes)
-
-
-def _expression(term: str, prefix: str | None) -> str:
-    return term if term == prefix else quote(term.split(" "))
+        strict.append(strict_expression(unit, alternatives))
+    return Plan(units, lookups, " AND ".join(strict))
 
 
 def _typed(place: int, unit: Unit, frequency: int, postings: Postings) -> list[Lookup]:

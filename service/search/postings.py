@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
@@ -17,6 +18,9 @@ NOTHING: Ids = np.empty(0, dtype=np.int64)
 
 #: Most documents one scan returns, newest rows first. About 0.1 ms at 65 ns a document.
 SCAN_LIMIT = 2_000
+#: Row ids (8 bytes each) and expressions that one connection remembers of one index version.
+REMEMBERED_ROWS = 500_000
+REMEMBERED_TERMS = 20_000
 #: How many windows of how many rows estimate the frequency of a term that overran a scan.
 SAMPLE_WINDOWS = 8
 SAMPLE_ROWS = 1_024
@@ -54,6 +58,38 @@ class Scope:
         return " AND ".join(terms) or "1", bindings
 
 
+class Memory:
+    """Scans of one index version that later queries ask again: words of a language repeat.
+
+    Bounded by the row ids and the expressions it holds; the least recently asked go first.
+    """
+
+    def __init__(self) -> None:
+        self._scans: OrderedDict[tuple[str, int], Ids] = OrderedDict()
+        self._rows = 0
+        self.frequencies: OrderedDict[str, int] = OrderedDict()
+
+    def get(self, key: tuple[str, int]) -> Ids | None:
+        """A scan that is remembered."""
+        found = self._scans.get(key)
+        if found is not None:
+            self._scans.move_to_end(key)
+        return found
+
+    def put(self, key: tuple[str, int], ids: Ids) -> None:
+        """Remember a scan."""
+        self._scans[key] = ids
+        self._rows += len(ids)
+        while self._rows > REMEMBERED_ROWS or len(self._scans) > REMEMBERED_TERMS:
+            self._rows -= len(self._scans.popitem(last=False)[1])
+
+    def put_frequency(self, expression: str, frequency: int) -> None:
+        """Remember a frequency."""
+        self.frequencies[expression] = frequency
+        if len(self.frequencies) > REMEMBERED_TERMS:
+            self.frequencies.popitem(last=False)
+
+
 class Postings:
     """Scans of one snapshot within one scope.
 
@@ -68,10 +104,12 @@ class Postings:
         *,
         required: Sequence[str] = (),
         excluded: Sequence[str] = (),
+        memory: Memory | None = None,
     ) -> None:
         self._connection = connection
-        self._memo: dict[tuple[str, int], Ids] = {}
-        self._frequency: dict[str, int] = {}
+        # What a scope or a requirement narrows belongs to this query alone.
+        narrowed = bool(scope or required or excluded)
+        self._memory = Memory() if memory is None or narrowed else memory
         self._last_row: int | None = None
         self._required, self._excluded = required, excluded
         self._condition, self._bindings = scope.condition()
@@ -90,19 +128,20 @@ class Postings:
     def ids(self, expression: str, limit: int = SCAN_LIMIT) -> Ids:
         """Row ids of the documents that match, newest rows first, at most `limit`."""
         key = (expression, limit)
-        found = self._memo.get(key)
+        found = self._memory.get(key)
         if found is None:
             self.scans += 1
-            found = self._memo[key] = self._scan(expression, limit)
+            found = self._scan(expression, limit)
+            self._memory.put(key, found)
         return found
 
     def frequency(self, expression: str) -> int:
         """In how many documents of the scope it is found; an estimate for common ones."""
-        known = self._frequency.get(expression)
+        known = self._memory.frequencies.get(expression)
         if known is None:
             found = len(self.ids(expression))
             known = found if found < SCAN_LIMIT else max(found, self._sample(expression))
-            self._frequency[expression] = known
+            self._memory.put_frequency(expression, known)
         return known
 
     def keep(self, found: dict[int, _T]) -> dict[int, _T]:

@@ -23,7 +23,7 @@ SCAN_CHARS: Final = 200_000
 """How far into a text matches are looked for."""
 
 FOLDED_CHARS: Final = 2_048
-TOKENIZED_CHARS: Final = 1_024
+TOKENIZED_CHARS: Final = 512
 """How far into a text the slow ways look, when plain search shows nothing."""
 
 MAX_TERMS: Final = 32

@@ -14,43 +14,6 @@ from golden import builds, cases, judged
 from golden.backends import InProcess
 from golden.commands import bench, golden
 
-TITLES = {
-    "a": "Rotate the signing keys of the depot interface",
-    "b": "Customs forms for parcels to Switzerland",
-    "c": "Thermal printer refuses umlauts in addresses",
-    "d": "修复仓库搜索索引的问题",
-}
-QUERIES = {
-    "plain-1": ("signing keys", "a"),
-    "plain-2": ("customs forms", "b"),
-    "cjk-1": ("仓库搜索", "d"),
-    "absent-1": ("unrelated words entirely", "c"),
-}
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("MEMLANE_GOLDEN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.delenv("MEMLANE_KEY", raising=False)
-    folder = tmp_path / "judged"
-    folder.mkdir()
-    write(
-        folder / "tiny.corpus.ndjson",
-        [
-            {"kind": "note", "ref": r, "title": t, "updatedAt": 1_700_000_000_000}
-            for r, t in TITLES.items()
-        ],
-    )
-    write(folder / "tiny.queries.ndjson", [{"id": i, "query": q} for i, (q, _) in QUERIES.items()])
-    qrels = "".join(f"{i}\t{ref}\t1\n" for i, (_, ref) in QUERIES.items())
-    (folder / "tiny.qrels.tsv").write_text(qrels, encoding="utf-8")
-    return folder
-
-
-def write(path: Path, rows: list[dict[str, Any]]) -> None:
-    path.write_bytes(b"\n".join(map(orjson.dumps, rows)))
-
-
 def run(command: Any, *arguments: object) -> Result:
     return CliRunner().invoke(command, [str(argument) for argument in arguments])
 
@@ -104,7 +67,7 @@ def test_bench_reports_figures(folder: Path) -> None:
     index = last_json(run(bench, "index", "--set", "tiny", "--corpora", folder, "--json"))
     assert index["documents"] == 4
     assert index["bytes_per_document"] > 0
-    assert index["tokenizer"]["chars"] == sum(map(len, TITLES.values())) + 8
+    assert index["tokenizer"]["chars"] == TITLE_CHARS
 
 
 def test_a_mistake_is_a_sentence_and_not_a_traceback(folder: Path) -> None:

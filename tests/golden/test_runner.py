@@ -69,8 +69,8 @@ def test_a_document_that_comes_twice_counts_once() -> None:
 
 
 def test_first_takes_the_files_first_queries_and_progress_hears_of_each() -> None:
-    heard: list[None] = []
-    outcomes = run_set(BACKEND, SET, first=2, progress=lambda: heard.append(None))
+    heard: list[int] = []
+    outcomes = run_set(BACKEND, SET, first=2, progress=heard.append)
     assert [o.query.id for o in outcomes] == ["typo-1", "typo-2"]
     assert len(heard) == 2
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.ranking.terms import Alternative, Unit, group, quote, strict_expression
+from service.ranking.terms import Alternative, Unit, group, prefix, quote, strict_expression
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_compound_and_spaceless() -> None:
         (Unit("bug"), [], '"bug"'),
         (Unit('a"b'), [], '"a""b"'),
         (Unit("a-b", ("a", "b")), [], '("a-b" OR "a b")'),
-        (Unit("试", ("试",)), [], '("试" OR "试" *)'),
+        (Unit("试", ("试",)), [Alternative(prefix("试"), 1.0, "prefix")], '("试" OR "试" *)'),
         (Unit("x"), [Alternative("dock hub", 0.9, "compound")], '("x" OR "dock hub")'),
     ],
 )
