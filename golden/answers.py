@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
+WARMING = "warm"
+"""Searched once before a clock runs: what is loaded at the first query is not a query."""
+
 
 class Found(NamedTuple):
     """One hit. `components` maps a score component's name to its value in [0, 1]."""

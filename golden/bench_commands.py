@@ -77,6 +77,7 @@ def bench_peers(
                 sets[name] = peers_run.run(
                     judged_set,
                     first=first,
+                    peers=peers_run.PEERS,
                     missing=absent.setdefault,
                     progress=advance,
                 )
@@ -122,7 +123,7 @@ def bench_heavy(name: str, corpora: Path | None, as_json: bool) -> None:
     """CPU of queries of 200 words, of one common word, and of 30 common words."""
     with ErrorsShown():
         corpus = judged.corpus_path(folder_of(corpora), name)
-        made = heavy.loads([lexicon.document(line) for line in judged.lines(corpus)])
+        made = heavy.loads([lexicon.document(line) for line in judged.documents(corpus)])
         with InProcess(corpus) as backend:
             report = heavy.run(backend, made)
     out(report, tables.costs(report["loads"]), as_json=as_json)

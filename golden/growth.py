@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from golden import builds, judged, lexicon, metrics
+from golden.answers import WARMING
 from golden.backends import OpenIndex
 from golden.judged import JudgedSet
 
@@ -56,7 +57,7 @@ def run(
         `{"queries", "sizes": {SIZE: {"cpu_ms": {p50, p90, p99}}}, "p99_growth"}`.
 
     Raises:
-        SetupError: the corpus cannot be read.
+        SetupError: the corpus cannot be read or holds no document.
     """
     ordered = sorted(set(sizes))
     texts = list(dict.fromkeys(query.text for query in judged_set.queries[:first]))
@@ -67,7 +68,7 @@ def run(
             for size in ordered
         }
         for index in indexes.values():  # the first query of an index reads its first pages
-            index.search(texts[0], LIMIT)
+            index.search(WARMING, LIMIT)
         for number, text in enumerate(texts):
             turn = number % len(ordered)
             for size in ordered[turn:] + ordered[:turn]:
@@ -100,11 +101,14 @@ def grown(corpus: Path) -> Iterator[bytes]:
 
     A repeated document has a ref and identifiers of its own, and a share of its words replaced,
     so that vocabularies and posting lists grow as they would with new documents. The same corpus
-    always gives the same lines. Endless, unless the corpus is empty.
+    always gives the same lines. Endless.
+
+    Raises:
+        SetupError: the corpus cannot be read or holds no document.
     """
-    lines = list(judged.lines(corpus))
+    lines = judged.documents(corpus)
     yield from lines
-    for copy in itertools.count(1) if lines else ():
+    for copy in itertools.count(1):
         for number, line in enumerate(lines):
             rng = random.Random(f"{copy} {number}")  # noqa: S311  (chance, not secrets)
             donor = lexicon.document(lines[rng.randrange(len(lines))])

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from golden import lexicon, metrics
-from golden.answers import Backend
+from golden.answers import WARMING, Backend
 from golden.lexicon import Document
 
 QUERIES = 50
@@ -59,7 +59,7 @@ def run(backend: Backend, made: dict[str, list[str]]) -> dict[str, Any]:
         MemlaneError: a search failed.
     """
     cpu_ms: dict[str, list[float]] = {name: [] for name in made}
-    backend.search("warm", LIMIT)
+    backend.search(WARMING, LIMIT)
     for number in range(max(map(len, made.values()))):
         for name, queries in made.items():
             if number < len(queries):

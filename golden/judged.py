@@ -113,6 +113,18 @@ def lines(path: Path) -> Iterator[bytes]:
         raise SetupError(f"{path} cannot be read: {error}") from error
 
 
+def documents(path: Path) -> list[bytes]:
+    """All `lines` of a corpus.
+
+    Raises:
+        SetupError: it cannot be read or holds none.
+    """
+    found = list(lines(path))
+    if not found:
+        raise SetupError(f"{path} holds no document", hint="Check --set and --corpora.")
+    return found
+
+
 def _queries(path: Path) -> Iterator[Query]:
     for number, line in enumerate(lines(path), 1):
         try:

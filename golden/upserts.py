@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from golden import builds, metrics
+from golden import builds, judged, metrics
 from service.index.document import Upsert
 from service.index.writer import IndexWriter
 
@@ -25,11 +25,12 @@ def run(corpus: Path, *, upserts: int = UPSERTS) -> dict[str, Any]:
         `{"upserts", "cpu_ms": {p50, p90, p99}}`: CPU of the writing thread, one commit each.
 
     Raises:
-        SetupError: the corpus cannot be read.
+        SetupError: the corpus cannot be read or holds no document.
         InvalidDocument: one of its lines is not a document.
     """
+    lines = judged.documents(corpus)
     index = builds.index_of(corpus)
-    stored = [o for batch in builds.batches(corpus) for o in batch if isinstance(o, Upsert)]
+    stored = [o for batch in builds.batches(corpus, lines) for o in batch if isinstance(o, Upsert)]
     rng = random.Random(SEED)  # noqa: S311  (chance, not secrets)
     chosen = rng.sample(stored, min(upserts, len(stored)))
     folder = Path(tempfile.mkdtemp(prefix="memlane-bench-"))

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from golden import judged, runner
-from golden.answers import Answer, Found
+from golden.answers import WARMING, Answer, Found
 from golden.backends import InProcess
 from golden.judged import JudgedSet
 from golden.lexicon import Document, document
@@ -20,8 +20,6 @@ from golden.peers.fts5 import TOKENIZERS, Fts5
 from golden.peers.tantivy_text import NGRAMS, Tantivy
 
 OURS = "memlane"
-WARMING = "warm"
-"""Searched once before the clock runs: what an engine loads at its first query is not a query."""
 
 Make = Callable[[Sequence[Document]], engine.Engine]
 PEERS: Mapping[str, Make] = {
@@ -50,7 +48,7 @@ def run(
     judged_set: JudgedSet,
     *,
     first: int | None = None,
-    peers: Mapping[str, Make] = PEERS,
+    peers: Mapping[str, Make],
     missing: Callable[[str, engine.MissingPackage], object],
     progress: Callable[[int], object] | None = None,
 ) -> dict[str, Any]:
@@ -68,7 +66,7 @@ def run(
         enclose all that a caller waits for, query text to refs.
 
     Raises:
-        SetupError: the corpus cannot be read.
+        SetupError: the corpus cannot be read or holds no document.
     """
     outcomes: dict[str, list[runner.Outcome]] = {}
     with _opened(judged_set.corpus, peers, missing) as engines:
@@ -92,7 +90,7 @@ def _opened(
     peers: Mapping[str, Make],
     missing: Callable[[str, engine.MissingPackage], object],
 ) -> Iterator[dict[str, engine.Engine]]:
-    documents = [document(line) for line in judged.lines(corpus)]
+    documents = [document(line) for line in judged.documents(corpus)]
     engines: dict[str, engine.Engine] = {OURS: Ours(corpus)}
     with ExitStack() as stack:
         stack.callback(engines[OURS].close)

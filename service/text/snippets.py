@@ -1,9 +1,9 @@
 """The piece of a text that shows why it was found.
 
-Places where a term may stand are found by plain search on a case-folded copy; the best window over
-them is chosen; only the chosen windows are tokenized, so marks are exact and a long text costs
-little. Where the copy cannot be aligned with the text or shows nothing (diacritics, full-width
-forms), the head of the text is tokenized instead.
+Places where a term stands are found by plain search on a case-folded copy, between borders of
+tokens or of their parts, and the best window over them is chosen: a long text costs little. In
+ASCII that is exact; any other window is tokenized. Where the copy cannot be aligned with the text
+or shows nothing (diacritics, full-width forms), the head of the text is tokenized instead.
 """
 
 from __future__ import annotations
@@ -79,9 +79,13 @@ def snippet(text: str, terms: Collection[str], *, width_chars: int = 160) -> Sni
     width = max(1, width_chars)
     best: list[Place] = []
     window = _head(text, width)
-    for promised, first, last in _windows(_places(text, wanted), width):
+    places = _places(text, wanted)
+    for promised, first, last in _windows(places, width):
         tried = _around(text, first, last, width)
-        found = _matches(text, wanted, *tried)
+        if text[tried[0] : tried[1]].isascii():
+            found = [place for place in places if tried[0] <= place[0] and place[1] <= tried[1]]
+        else:
+            found = _matches(text, wanted, *tried)
         if _terms(found) > _terms(best):
             best, window = found, tried
         if _terms(best) >= promised:  # the others promise no more

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-import pytest
 from click.testing import CliRunner, Result
 
-from golden import builds, cases, judged
+from golden import builds, cases, judged, lexicon
 from golden.backends import InProcess
 from golden.commands import bench, golden
+
 
 def run(command: Any, *arguments: object) -> Result:
     return CliRunner().invoke(command, [str(argument) for argument in arguments])
@@ -67,7 +67,8 @@ def test_bench_reports_figures(folder: Path) -> None:
     index = last_json(run(bench, "index", "--set", "tiny", "--corpora", folder, "--json"))
     assert index["documents"] == 4
     assert index["bytes_per_document"] > 0
-    assert index["tokenizer"]["chars"] == TITLE_CHARS
+    documents = map(lexicon.document, judged.lines(judged.corpus_path(folder, "tiny")))
+    assert index["tokenizer"]["chars"] == sum(len(d.title) + len(d.body) for d in documents)
 
 
 def test_a_mistake_is_a_sentence_and_not_a_traceback(folder: Path) -> None:
