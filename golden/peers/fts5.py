@@ -58,7 +58,10 @@ def _words(query: str) -> Iterable[str]:
 
 
 def _trigrams(query: str) -> Iterable[str]:
-    """A word as one phrase of its trigrams would have to stand whole: a question in Chinese."""
-    for word in _words(query):
-        for start in range(len(word) - _GRAM + 1):
-            yield word[start : start + _GRAM]
+    """Every piece, blanks included, as the tokenizer cuts documents.
+
+    A word as one phrase of its trigrams would have to stand whole: a question in Chinese.
+    """
+    text = " ".join(query.casefold().replace("\0", " ").split())  # SQL text ends at a NUL
+    for start in range(len(text) - _GRAM + 1):
+        yield text[start : start + _GRAM].replace('"', '""')

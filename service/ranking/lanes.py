@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 Ids = NDArray[np.int64]
 
 #: Candidates that are scored together. Deep pages go on with the next tier of this size.
-TIER = 500
+TIER = 400
 #: Postings that lane B reads, rarest terms first: cost stays flat as the index grows.
 POSTING_BUDGET = 8_000
 #: A term in more than this share of the documents stays out of lane B,

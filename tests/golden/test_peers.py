@@ -57,7 +57,19 @@ def test_a_peer_finds_words_of_title_body_and_identifiers(name: str) -> None:
 
 @pytest.mark.parametrize("name", sorted(PEERS))
 @pytest.mark.parametrize(
-    "query", ["", "  ", '"', "a AND OR NOT (", "text:*", "x" * 5_000, "-", "\0"]
+    "query",
+    [
+        "",
+        "  ",
+        '"',
+        "a AND OR NOT (",
+        "text:*",
+        "x" * 5_000,
+        "-",
+        "\0",
+        "a\0b c",
+        "say \"so\" 'no'",
+    ],
 )
 def test_nothing_in_a_query_is_grammar(name: str, query: str) -> None:
     assert len(opened(name).search(query, 10)) <= len(DOCUMENTS)
