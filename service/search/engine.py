@@ -18,6 +18,7 @@ from service.ranking.terms import Unit, expression, group, quote, strict_express
 from service.search import cursor, identifiers, lookups, page
 from service.search.postings import NOTHING, Ids, Memory, Postings, Scope
 from service.search.request import SearchRequest, SearchResult
+from service.search.vocabulary import Vocabulary
 from service.text import ParsedQuery, parse_query, tokenize
 
 #: Documents that lane A brings; what one scan for a phrase may return.
@@ -165,7 +166,8 @@ class _Finder:
             excluded=reading.excluded,
             memory=reader.remembered.setdefault("postings", Memory()),
         )
-        self._plan = lookups.plan(reading.units, self._postings, reader.connection)
+        vocabulary = Vocabulary(reader.connection, reader.remembered.setdefault("forms", {}))
+        self._plan = lookups.plan(reading.units, self._postings, vocabulary)
         self._identifiers = self._postings.keep(
             identifiers.find(reader.connection, reading.parsed.text, reading.scope)
         )
@@ -253,7 +255,7 @@ class _Finder:
         rows: list[Any] = self._reader.connection.execute(
             "SELECT sheet, updated_at FROM json_each(?) AS wanted"
             " JOIN doc_sheet ON doc_sheet.id = wanted.value"
-            " JOIN doc INDEXED BY doc_scope ON doc.id = wanted.value ORDER BY wanted.key",
+            " JOIN doc INDEXED BY doc_scope ON doc.id = wanted.value",
             (json.dumps(ids.tolist()),),
         ).fetchall()
         updated_at = np.array([row[1] for row in rows], dtype=np.int64)

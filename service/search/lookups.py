@@ -6,8 +6,6 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 
-import apsw
-
 from service.ranking import forgive
 from service.ranking.common import shares
 from service.ranking.evidence import Lookup
@@ -50,12 +48,11 @@ class Plan:
     strict: str
 
 
-def plan(units: Sequence[Unit], postings: Postings, connection: apsw.Connection) -> Plan:
+def plan(units: Sequence[Unit], postings: Postings, vocabulary: Vocabulary) -> Plan:
     """Look up each unit, its parts, and where the index barely knows it, what may stand for it."""
     lookups: list[Lookup] = []
     strict: list[str] = []
     joined = _joined(units, postings)
-    vocabulary = Vocabulary(connection)
     common = [share < 1 for share in shares([unit.text for unit in units])]
     for place, unit in enumerate(units):
         frequency = postings.frequency(quote([unit.text]))
@@ -125,8 +122,9 @@ def _inflected(word: str, vocabulary: Vocabulary) -> list[Alternative]:
     """Other English forms of a word: they count nearly as the word itself."""
     if not forgive.bendable(word) or len(word) < forgive.INFLECT_LETTERS:
         return []
-    known = vocabulary.known(forgive.inflections(word))
-    return [Alternative(form, INFLECTION_WEIGHT, "inflection") for form, _ in known]
+    return [
+        Alternative(form, INFLECTION_WEIGHT, "inflection") for form, _ in vocabulary.forms(word)
+    ]
 
 
 def _split(word: str, postings: Postings, vocabulary: Vocabulary) -> list[Alternative]:

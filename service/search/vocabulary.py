@@ -13,16 +13,33 @@ from typing import Any
 
 import apsw
 
+from service.ranking import forgive
+
 #: Most terms of one stretch that are read.
 STRETCH = 6_000
+#: Words whose forms one connection remembers of one index version; forgotten all at once.
+REMEMBERED_WORDS = 20_000
 LAST = "\U0010ffff"
 
 
 class Vocabulary:
     """The dictionary of one snapshot; `temp.vocabulary` is set up by `IndexReader`."""
 
-    def __init__(self, connection: apsw.Connection) -> None:
+    def __init__(
+        self, connection: apsw.Connection, memory: dict[str, list[tuple[str, int]]] | None = None
+    ) -> None:
+        """Use a connection, and a memory of this index version that outlives the query."""
         self._connection = connection
+        self._memory = {} if memory is None else memory
+
+    def forms(self, word: str) -> list[tuple[str, int]]:
+        """Other English forms of a word that are in the index; remembered."""
+        known = self._memory.get(word)
+        if known is None:
+            if len(self._memory) >= REMEMBERED_WORDS:
+                self._memory.clear()
+            known = self._memory[word] = self.known(forgive.inflections(word))
+        return known
 
     def known(self, terms: Iterable[str]) -> list[tuple[str, int]]:
         """Those of the terms that are in the index, each with its number of documents."""

@@ -26,10 +26,10 @@ FOLDED_CHARS: Final = 2_048
 TOKENIZED_CHARS: Final = 512
 """How far into a text the slow ways look, when plain search shows nothing."""
 
-MAX_TERMS: Final = 32
+MAX_TERMS: Final = 24
 """Terms looked for; the longest ones where there are more."""
 
-MAX_PLACES: Final = 32
+MAX_PLACES: Final = 12
 """Places of one term that are looked at; rarer terms decide anyway."""
 
 TRIED_WINDOWS: Final = 3

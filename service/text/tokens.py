@@ -30,6 +30,10 @@ _WEIGHTS: Final[tuple[tuple[float, bytes], ...]] = (
 )
 
 
+_ASCII_CLASSES: Final = 4
+"""The first classes of `_WEIGHTS`, which are all that an ASCII text can hold."""
+
+
 def estimate_tokens(text: str) -> int:
     """Estimated number of language model tokens of a text: an estimate, never a count.
 
@@ -39,6 +43,6 @@ def estimate_tokens(text: str) -> int:
         return 0
     raw = text.encode("utf-8", "replace")
     estimate = _WORD * len(raw.split())
-    for weight, counted in _WEIGHTS:
+    for weight, counted in _WEIGHTS[:_ASCII_CLASSES] if raw.isascii() else _WEIGHTS:
         estimate += weight * (len(raw) - len(raw.translate(None, counted)))
     return max(1, round(estimate))
