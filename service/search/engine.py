@@ -29,8 +29,8 @@ STRICT_WORTH = 20.0
 IDENTIFIER_WORTH = 1_000.0
 #: Terms that bring at least this many documents also say which hold them in the title.
 TITLE_SCAN_FROM = lanes.TIER // 4
-#: Units of a query that are looked up; `read_as` says what was dropped.
-UNITS = 64
+#: Units of a query that are looked at; `read_as` says what was dropped.
+UNITS = 128
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _Reading:
     required: list[str]
     excluded: list[str]
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self, left_out: list[str]) -> dict[str, Any]:
         return {
             "terms": [unit.text for unit in self.units],
             "phrases": list(self.parsed.phrases),
@@ -52,7 +52,7 @@ class _Reading:
             "kinds": list(self.scope.kinds),
             "updated_after": self.scope.updated_after_ms,
             "updated_before": self.scope.updated_before_ms,
-            "dropped": self.dropped,
+            "dropped": left_out + self.dropped,
         }
 
 
@@ -105,7 +105,7 @@ def search(reader: IndexReader, request: SearchRequest) -> SearchResult:
     return SearchResult(
         hits=hits,
         cursor=following,
-        read_as=reading.shown(),
+        read_as=reading.shown(finder.left_out),
         explain=explain,
         took_ms=clock.took_ms,
     )
@@ -167,7 +167,9 @@ class _Finder:
             memory=reader.remembered.setdefault("postings", Memory()),
         )
         vocabulary = Vocabulary(reader.connection, reader.remembered.setdefault("forms", {}))
-        self._plan = lookups.plan(reading.units, self._postings, vocabulary)
+        units = lookups.focus(reading.units, self._postings)
+        self._whole = len(units) == len(reading.units)
+        self._plan = lookups.plan(units, self._postings, vocabulary)
         self._identifiers = self._postings.keep(
             identifiers.find(reader.connection, reading.parsed.text, reading.scope)
         )
@@ -204,6 +206,12 @@ class _Finder:
             )
             for at in order[~seen[order]][:most].tolist()
         ]
+
+    @property
+    def left_out(self) -> list[str]:
+        """Words of a long query that others outweigh."""
+        kept = {unit.text for unit in self._plan.units}
+        return [unit.text for unit in self._reading.units if unit.text not in kept]
 
     def explain(self) -> dict[str, Any]:
         """What each lane found."""
@@ -303,7 +311,7 @@ class _Finder:
         components["density"] = np.minimum(
             1.0, found.title * asked / np.maximum(sheets.title_length, 1.0)
         )
-        if len(units) > 1:
+        if len(units) > 1 and self._whole:
             components["phrase"] = self._phrase(ids, units)
         return components
 

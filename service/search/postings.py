@@ -22,7 +22,7 @@ SCAN_LIMIT = 2_000
 REMEMBERED_ROWS = 500_000
 REMEMBERED_TERMS = 20_000
 #: How many windows of how many rows estimate the frequency of a term that overran a scan.
-SAMPLE_WINDOWS = 8
+SAMPLE_WINDOWS = 6
 SAMPLE_ROWS = 1_024
 
 
@@ -211,8 +211,7 @@ class Postings:
                 ).get
             )
         hits = 0
-        for window in range(SAMPLE_WINDOWS):
-            low = window * stride
+        for low in range(0, stride * SAMPLE_WINDOWS, stride):
             hits += self._connection.execute(
                 "SELECT count(*) FROM doc_fts WHERE doc_fts MATCH ? AND rowid > ? AND rowid <= ?"
                 f"{self._scoped}",

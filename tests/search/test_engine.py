@@ -205,3 +205,16 @@ def _shared(factory: pytest.TempPathFactory) -> World:
         documents = [{"ref": str(n), "title": f"word{n} common 重试{n}"} for n in range(20)]
         _worlds[id(factory)] = World(factory.mktemp("shared"), documents)
     return _worlds[id(factory)]
+
+
+def test_a_long_paste_is_about_its_rare_words(tmp_path: Path) -> None:
+    filler = [f"word{n}" for n in range(60)]
+    world = World(
+        tmp_path,
+        [{"ref": f"f{n}", "note": " ".join(filler)} for n in range(300)]
+        + [{"ref": "rare", "note": "the cassowary incident"}],
+    )
+    result = world.search(" ".join([*filler[:30], "cassowary", *filler[30:]]))
+    assert result.hits[0].ref == "rare"
+    assert "cassowary" not in result.read_as["dropped"]
+    assert len(result.read_as["dropped"]) == 61 - 16
