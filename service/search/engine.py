@@ -30,7 +30,7 @@ IDENTIFIER_WORTH = 1_000.0
 #: Terms that bring at least this many documents also say which hold them in the title.
 TITLE_SCAN_FROM = lanes.TIER // 4
 #: Units of a query that are looked at; `read_as` says what was dropped.
-UNITS = 128
+UNITS = 64
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

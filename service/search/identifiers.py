@@ -19,7 +19,7 @@ PREFIX_WORTH = 0.7
 PREFIX_CHARACTERS = 6
 
 #: Bounds: words of a query looked up, documents taken for one.
-WORDS = 64
+WORDS = 32
 DOCUMENTS = 200
 _AFTER = "\U0010ffff"
 

@@ -23,8 +23,10 @@ TWO_EDIT_WEIGHT = 0.6
 
 #: A last word that fewer documents hold may be unfinished.
 PREFIX_FREQUENCY = 3
-#: Words of a query that are looked up in full, and how far one is scanned to choose them.
+#: Words of a query, and terms they are cut into, that are looked up in full; and how far a word is
+#: scanned to choose them.
 FOCUS_UNITS = 16
+FOCUS_TERMS = 40
 FOCUS_SCAN = 256
 #: In longer queries a single character of a spaceless script is taken as it stands: what else it
 #: begins is most of the index.
@@ -57,14 +59,21 @@ def focus(units: Sequence[Unit], postings: Postings) -> list[Unit]:
     A paste of two hundred words is about a few of them; looking up the rest costs time and adds
     noise. How rare a word is gets decided by a short scan, equal for all words that overrun it.
     """
-    if len(units) <= FOCUS_UNITS:
+    if len(units) <= FOCUS_UNITS // 2:
         return list(units)
     common = [share < 1 for share in shares([unit.text for unit in units])]
     rank = [
         (is_common, len(postings.ids(quote([unit.text]), FOCUS_SCAN)) or FOCUS_SCAN, place)
         for place, (unit, is_common) in enumerate(zip(units, common, strict=True))
     ]
-    return [units[place] for place in sorted(place for _, _, place in sorted(rank)[:FOCUS_UNITS])]
+    kept: list[int] = []
+    terms = 0
+    for _, _, place in sorted(rank):
+        terms += max(1, len(units[place].parts))
+        if kept and (terms > FOCUS_TERMS or len(kept) >= FOCUS_UNITS):
+            break
+        kept.append(place)
+    return [units[place] for place in sorted(kept)]
 
 
 def plan(units: Sequence[Unit], postings: Postings, vocabulary: Vocabulary) -> Plan:
