@@ -15,7 +15,7 @@ from service.text import fold_identifier, is_identifier
 #: What an identifier is worth by where it stands: own ref, declared, mentioned in the text.
 WORTH = (1.0, 1.0, 0.6)
 #: What a declared identifier or ref is worth when only its beginning was typed.
-PREFIX_WORTH = 0.7
+PREFIX_WORTH = 0.9
 PREFIX_CHARACTERS = 6
 
 #: Bounds: words of a query looked up, documents taken for one.

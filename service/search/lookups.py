@@ -114,11 +114,18 @@ def _typed(place: int, unit: Unit, frequency: int, postings: Postings) -> list[L
     found = [Lookup(place, unit.text, 1.0, frequency, "exact")] if frequency else []
     if unit.parts == (unit.text,):
         return found
-    for part in dict.fromkeys(unit.parts[-1:] if unit.ticket else unit.parts):
+    for part in _telling(unit):
         count = postings.frequency(quote([part]))
         if count:
             found.append(Lookup(place, part, PART_WEIGHT, count, "part"))
     return found
+
+
+def _telling(unit: Unit) -> list[str]:
+    """The parts that say something alone: not a ticket's key, not the `a` of `a339300`."""
+    parts = unit.parts[-1:] if unit.ticket else unit.parts
+    longer = [part for part in parts if len(part) > 1 or not part.isascii()]
+    return list(dict.fromkeys(longer or parts))
 
 
 def _joined(units: Sequence[Unit], postings: Postings) -> dict[int, list[Alternative]]:
