@@ -103,6 +103,8 @@ def plan(units: Sequence[Unit], postings: Postings, vocabulary: Vocabulary) -> P
         if unit.single and len(units) <= PREFIX_UNITS:
             alternatives.append(Alternative(prefix(unit.text), 1.0, "prefix"))
         lookups += found
+        # A form that is an inflection and a longer word too is taken once, as the former.
+        alternatives = list({option.term: option for option in reversed(alternatives)}.values())
         for option in alternatives:
             count = postings.frequency(expression(option.term))
             lookups.append(Lookup(place, option.term, option.weight, count, option.way))

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.search.world import World
+
+
+@pytest.mark.parametrize(
+    ("q", "ways"),
+    [
+        ("gateway", {("gateway", "exact"), ("gateways", "inflection")}),
+        ("gatewya", {("gateway", "typo")}),
+        ("agteway", {("gateway", "typo")}),
+        ("gatewa", {("gateway", "prefix"), ("gateways", "prefix")}),
+        ("dock hub", {("dockhub", "compound")}),
+        ("OPS-2041", {("ops-2041", "exact"), ("2041", "part")}),
+        ("ops 2042", {("ops", "exact")}),
+    ],
+)
+def test_what_is_looked_up_for_a_word(tmp_path: Path, q: str, ways: set[tuple[str, str]]) -> None:
+    world = World(
+        tmp_path,
+        [
+            {"ref": "a", "title": "gateway gateways dockhub OPS-2041"},
+            {"ref": "b", "title": "tulip"},
+        ],
+    )
+    explained = world.search(q, explain=True).explain
+    assert explained is not None
+    assert {(found["term"], found["way"]) for found in explained["lookups"]} == ways
+
+
+def test_common_words_are_not_bent_beside_others(tmp_path: Path) -> None:
+    world = World(tmp_path, [{"ref": "a", "title": "the thing about gateways, where and why"}])
+    explained = world.search("where is the gateway", explain=True).explain
+    assert explained is not None
+    bent = {found["term"] for found in explained["lookups"] if found["way"] != "exact"}
+    assert bent == {"gateways"}
