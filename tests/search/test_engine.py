@@ -131,7 +131,7 @@ def test_a_cursor_of_another_query_is_refused(tmp_path: Path) -> None:
     ("q", "way"),
     [
         ("gatway", "typo"),
-        ("kubernet", "prefix"),
+        ("kuberne", "prefix"),
         ("retrying", "inflection"),
         ("dock hub", "compound"),
         ("timeouthandling", "compound"),
