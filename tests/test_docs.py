@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from service.cli import main
 from service.docs import pages
 from service.http.routes import ROUTES
+from service.ranking import scoring
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -48,3 +49,9 @@ def test_every_address_of_the_readme_exists() -> None:
 def test_files_named_in_the_readme_exist() -> None:
     for name in re.findall(r"\]\((?!http)([^)#]+)\)", README):
         assert (ROOT / name).exists(), name
+
+
+def test_ranking_page_states_the_weights_in_force() -> None:
+    page = (ROOT / "docs" / "RANKING.md").read_text()
+    stated = dict(re.findall(r"^\| `(\w+)` \| ([\d.]+) \|", page, re.MULTILINE))
+    assert {name: float(weight) for name, weight in stated.items()} == scoring.WEIGHTS
