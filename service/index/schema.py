@@ -15,7 +15,7 @@ from service.errors import IndexCorrupt, IndexTooNew
 #: Grows when a table changes its shape.
 SCHEMA_VERSION = 1
 #: Grows when `doc_fts` or `doc_sheet` hold something else for the same text.
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 
 #: FTS5 gets streams that are tokenized already, so its own tokenizer must split at spaces only:
 #: `ascii` keeps every non-ASCII character, and all printable ASCII is declared a token character.
@@ -65,7 +65,7 @@ CREATE TABLE ident(
     source INTEGER NOT NULL,
     PRIMARY KEY(token, doc_id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX ident_doc ON ident(doc_id);
+CREATE INDEX ident_doc ON ident(doc_id, source);
 """
 DERIVED_NAMES = ("doc_fts", "doc_sheet", "ident")
 

@@ -27,8 +27,9 @@ Result = Literal["created", "updated", "touched", "unchanged", "deleted", "absen
 #: Where an identifier of a document comes from, best first.
 OWN_REF, DECLARED, MENTIONED = 0, 1, 2
 
-_INSERT_FTS = (
-    f"INSERT INTO doc_fts(rowid, {', '.join(schema.FTS_COLUMNS)}) VALUES (?,?,?,?,?,?,?,?,?)"
+_REPLACE_FTS = (
+    f"INSERT OR REPLACE INTO doc_fts(rowid, {', '.join(schema.FTS_COLUMNS)})"
+    " VALUES (?,?,?,?,?,?,?,?,?)"
 )
 
 
@@ -177,13 +178,13 @@ class IndexWriter:
                 "UPDATE doc SET updated_at = ? WHERE id = ?", (document.updated_at, doc_id)
             )
             return "touched"
-        self._forget(doc_id)
+        self._count_terms(self._sheet_head(doc_id), -1)
         self._connection.execute(
             "UPDATE doc SET title = ?, updated_at = ?, content_hash = ?, identifiers = ?,"
             " summary = ?, meta = ?, note = ? WHERE id = ?",
             (*_columns(document, content_hash), doc_id),
         )
-        self._derive(doc_id, document)
+        self._derive(doc_id, document, self._linked(doc_id))
         return "updated"
 
     def _delete(self, operation: Delete, version: int) -> Result:
@@ -206,38 +207,57 @@ class IndexWriter:
             " meta, note) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (document.kind, document.ref, *_columns(document, content_hash)),
         )
-        self._derive(self._connection.last_insert_rowid(), document)
+        self._derive(self._connection.last_insert_rowid(), document, {})
 
     # --- what is derived from a document
 
-    def _derive(self, doc_id: int, document: Document) -> None:
+    def _derive(self, doc_id: int, document: Document, linked: dict[str, int]) -> None:
+        """Write all that is derived; `linked` is what `ident` holds of the document before."""
         title, title_sub = index_columns(document.title)
         body = [index_columns(text) for text in (document.summary, document.note, document.meta)]
         streams = (title, *(orig for orig, _ in body), title_sub, *(sub for _, sub in body))
-        self._connection.execute(_INSERT_FTS, (doc_id, *streams))
-        title_terms = title.split() + title_sub.split()
-        body_terms = [term for orig, sub in body for term in orig.split() + sub.split()]
-        self._title_terms += len(title_terms)
-        self._body_terms += len(body_terms)
+        self._connection.execute(_REPLACE_FTS, (doc_id, *streams))
+        packed = sheet.encode_columns(f"{title} {title_sub}", " ".join(map(" ".join, body)))
+        self._count_terms(packed, 1)
         self._connection.execute(
-            "INSERT INTO doc_sheet(id, sheet) VALUES (?, ?)",
-            (doc_id, sheet.encode(title_terms, body_terms)),
+            "INSERT OR REPLACE INTO doc_sheet(id, sheet) VALUES (?, ?)", (doc_id, packed)
         )
-        self._connection.executemany(
-            "INSERT INTO ident(token, doc_id, source) VALUES (?, ?, ?)",
-            [(token, doc_id, source) for token, source in _identifiers(document).items()],
-        )
+        identifiers = _identifiers(document)
+        if gone := linked.keys() - identifiers.keys():
+            self._connection.executemany(
+                "DELETE FROM ident WHERE token = ? AND doc_id = ?",
+                [(token, doc_id) for token in gone],
+            )
+        # What stays is left alone: each link lies on another page, and a commit writes pages.
+        if new := identifiers.items() - linked.items():
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO ident(token, doc_id, source) VALUES (?, ?, ?)",
+                [(token, doc_id, source) for token, source in new],
+            )
 
-    def _forget(self, doc_id: int) -> None:
+    def _linked(self, doc_id: int) -> dict[str, int]:
+        rows: Any = self._connection.execute(
+            "SELECT token, source FROM ident WHERE doc_id = ?", (doc_id,)
+        )
+        return dict(rows)
+
+    def _sheet_head(self, doc_id: int) -> bytes:
         head: Any = self._connection.execute(
             "SELECT substr(sheet, 1, 8) FROM doc_sheet WHERE id = ?", (doc_id,)
         ).get
-        title_terms, body_terms = sheet.lengths(head)
-        self._title_terms -= title_terms
-        self._body_terms -= body_terms
+        assert isinstance(head, bytes), "every document has a sheet"
+        return head
+
+    def _forget(self, doc_id: int) -> None:
+        self._count_terms(self._sheet_head(doc_id), -1)
         self._connection.execute("DELETE FROM doc_fts WHERE rowid = ?", (doc_id,))
         self._connection.execute("DELETE FROM doc_sheet WHERE id = ?", (doc_id,))
         self._connection.execute("DELETE FROM ident WHERE doc_id = ?", (doc_id,))
+
+    def _count_terms(self, packed: bytes, sign: Literal[1, -1]) -> None:
+        title_terms, body_terms = sheet.lengths(packed[:8])
+        self._title_terms += sign * title_terms
+        self._body_terms += sign * body_terms
 
     # --- gates, stamps, transactions
 
@@ -261,7 +281,7 @@ class IndexWriter:
         self._connection.execute(schema.DERIVED_TABLES)
         self._title_terms = self._body_terms = 0
         for doc_id, document in read_documents(self._connection):
-            self._derive(doc_id, document)
+            self._derive(doc_id, document, {})
         self._stamp(
             **self._length_stamps(),
             **self._commit_stamps(version),
@@ -359,9 +379,8 @@ def _columns(document: Document, content_hash: bytes) -> tuple[str | int | bytes
 
 def _identifiers(document: Document) -> dict[str, int]:
     """Folded identifier -> where it comes from; the best source wins."""
-    found: dict[str, int] = {}
-    for text in (document.note, document.summary, document.title):
-        found.update(dict.fromkeys(identifiers_in(text), MENTIONED))
+    text = f"{document.title}\n{document.summary}\n{document.note}"
+    found: dict[str, int] = dict.fromkeys(identifiers_in(text), MENTIONED)
     found.update((fold_identifier(token), DECLARED) for token in document.identifiers)
     found[fold_identifier(document.ref)] = OWN_REF
     found.pop("", None)

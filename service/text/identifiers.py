@@ -15,7 +15,10 @@ The rules are ours; every row is pinned by a test.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Final
+
+import numpy as np
 
 from service.text.folding import fold_case, normalise
 
@@ -28,10 +31,22 @@ IDENTIFIER_CHARS: Final = 128
 LONG_NUMBER_DIGITS: Final = 6
 """Fewest digits of a bare number that is an identifier."""
 
-_DIGITS: Final = re.compile(r"[0-9]+")
-_REST: Final = re.compile(r"[A-Za-z0-9_-]*")
-_LETTERS: Final = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_-"
-_FULL_WIDTH: Final = re.compile("[\uff10-\uff5a]")
+_OTHER: Final = 1
+_DIGIT: Final = 2
+_KINDS: Final = bytes(
+    _DIGIT
+    if chr(byte) in "0123456789"
+    else _OTHER
+    if chr(byte) in "#-_" or chr(byte).isalpha()
+    else 0
+    for byte in range(128)
+) + bytes(128)
+"""What a byte is to an identifier; beyond ASCII nothing is."""
+_LONG_NUMBER: Final = bytes([_DIGIT]) * LONG_NUMBER_DIGITS
+_TOKEN_BYTES: Final = bytes(byte for byte in range(128) if _KINDS[byte] and byte != ord("#"))
+_REST: Final = re.compile(rb"[A-Za-z0-9_-]*")
+_FULL_WIDTH: Final = re.compile(rb"\xef(?:\xbc[\x90-\xbf]|\xbd[\x80-\x9a])")  # U+FF10..5A
+_NARROW: Final = {wide: wide - 0xFEE0 for wide in range(0xFF01, 0xFF5F)}
 _KEY: Final = re.compile(r"(?P<name>[a-z][a-z0-9]{0,15})(?:[-_](?P<number>[0-9]+))+")
 _KEY_INSIDE: Final = re.compile(r"(?<![a-z0-9])[a-z]{2,10}-[0-9]{3,}(?![a-z0-9])")
 _UUID: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -64,14 +79,15 @@ def is_identifier(token: str) -> bool:
 
 def identifiers_in(text: str, *, limit: int = MAX_IDENTIFIERS) -> list[str]:
     """The identifiers that a text mentions: folded, in order, each once, at most `limit`."""
-    if _FULL_WIDTH.search(text):
-        text = normalise(text)
+    raw = text.encode("utf-8", "replace")
+    if _FULL_WIDTH.search(raw):
+        raw = text.translate(_NARROW).encode("utf-8", "replace")
     found: dict[str, None] = {}
     done = 0
-    for digits in _DIGITS.finditer(text):  # every identifier has some
-        if digits.start() < done:
+    for place in _places(raw):
+        if place < done:
             continue
-        token, done = _token_around(text, digits.start(), digits.end(), done)
+        token, done = _token_around(raw, place, done)
         if token.isdigit() and len(token) < LONG_NUMBER_DIGITS:
             continue
         if len(token) <= IDENTIFIER_CHARS and _is_shaped(token):
@@ -83,18 +99,37 @@ def identifiers_in(text: str, *, limit: int = MAX_IDENTIFIERS) -> list[str]:
     return list(found)[:limit]
 
 
-def _token_around(text: str, start: int, end: int, done: int) -> tuple[str, int]:
-    """The lower-cased word, with its `#`, that a run of digits stands in, and where it ends."""
-    before = text[max(done, start - IDENTIFIER_CHARS) : start]
-    start -= len(before) - len(before.rstrip(_LETTERS))
-    rest = _REST.match(text, end)
+def _places(raw: bytes) -> list[int]:
+    """A place inside each word that may be an identifier, in order, some more than once.
+
+    Every identifier has a digit beside a letter, `-`, `_` or `#`, or many digits. Few words do, so
+    the text is searched for that all at once.
+    """
+    kinds = raw.translate(_KINDS)
+    array = np.frombuffer(kinds, dtype=np.uint8)
+    places: list[int] = np.flatnonzero((array[1:] | array[:-1]) == _OTHER | _DIGIT).tolist()
+    number = kinds.find(_LONG_NUMBER)
+    while number >= 0:
+        places.append(number)
+        number = kinds.find(_LONG_NUMBER, number + LONG_NUMBER_DIGITS)
+    places.sort()
+    return places
+
+
+def _token_around(raw: bytes, place: int, done: int) -> tuple[str, int]:
+    """The lower-cased word, with its `#`, that a place stands in, and where it ends."""
+    place += raw[place] == ord("#")
+    before = raw[max(done, place - IDENTIFIER_CHARS) : place]
+    start = place - len(before) + len(before.rstrip(_TOKEN_BYTES))
+    rest = _REST.match(raw, place)
     assert rest is not None, "matches the empty string too"
-    token = text[start : rest.end()].strip("-_").lower()
-    if start and text[start - 1] == "#" and token.isdigit():
+    token = raw[start : rest.end()].decode().strip("-_").lower()
+    if start and raw[start - 1] == ord("#") and token.isdigit():
         token = "#" + token
     return token, rest.end()
 
 
+@lru_cache(4096)
 def _is_shaped(token: str) -> bool:
     if _NUMBER.fullmatch(token):
         return not _DAY.fullmatch(token)

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
-import zlib
-
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,11 +12,28 @@ WORDS = st.lists(st.sampled_from(["gateway", "retry", "重试", "c++", "é", "x"
 
 def test_a_sheet_is_the_documented_bytes() -> None:
     raw = np.frombuffer(sheet.encode(["a", "a"], ["a", "b", "b", "b"]), dtype="<u4").tolist()
-    entry_a = (zlib.crc32(b"a") & sheet.HASH_MASK) << 6 | 1 << 2 | 2
-    entry_b = (zlib.crc32(b"b") & sheet.HASH_MASK) << 6 | 3 << 2
-    assert raw[:2] == [2, 4]
-    assert sorted(raw[2:]) == sorted([entry_a, entry_b])
+    entry_a = sheet.term_hash("a") << 6 | 1 << 2 | 2
+    entry_b = sheet.term_hash("b") << 6 | 3 << 2
+    assert raw == [2, 4, *sorted([entry_a, entry_b])]
     assert sheet.lengths(sheet.encode(["a", "a"], ["b"])[:8]) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("term", "value"), [("a", 28910095), ("gateway", 64693470), ("重试", 20664573), ("", 0)]
+)
+def test_the_hash_of_a_term_stays(term: str, value: int) -> None:
+    assert sheet.term_hash(term) == value
+
+
+@given(st.lists(st.text(st.characters(exclude_characters=" \0"), min_size=1)))
+def test_the_terms_of_a_text_hash_as_each_does_alone(terms: list[str]) -> None:
+    raw = np.frombuffer(sheet.encode_columns("", "  ".join(terms)), dtype="<u4").tolist()
+    assert [word >> 6 for word in raw[2:]] == sorted(set(map(sheet.term_hash, terms)))
+
+
+def test_a_term_hashes_alike_wherever_it_stands() -> None:
+    far = np.frombuffer(sheet.encode_columns("", "x " * 200_000 + "gateway"), dtype="<u4").tolist()
+    assert sheet.term_hash("gateway") << 6 | 1 << 2 in far
 
 
 @given(st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=8))
