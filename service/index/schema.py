@@ -14,7 +14,7 @@ from service.errors import IndexCorrupt, IndexTooNew
 
 #: Grows when a table changes its shape.
 SCHEMA_VERSION = 1
-#: Grows when `doc_fts` or `doc_sheet` hold something else for the same text.
+#: Grows when a derived table holds something else for the same text, or has another shape.
 LAYOUT_VERSION = 2
 
 #: FTS5 gets streams that are tokenized already, so its own tokenizer must split at spaces only:

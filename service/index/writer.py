@@ -15,7 +15,7 @@ from typing import Any, Literal, Self
 import apsw
 import orjson
 
-from service.errors import Conflict, TooLarge
+from service.errors import Conflict, IndexCorrupt, TooLarge
 from service.index import schema
 from service.index.connection import open_writer
 from service.index.document import Delete, Document, Operation, Upsert
@@ -245,7 +245,8 @@ class IndexWriter:
         head: Any = self._connection.execute(
             "SELECT substr(sheet, 1, 8) FROM doc_sheet WHERE id = ?", (doc_id,)
         ).get
-        assert isinstance(head, bytes), "every document has a sheet"
+        if not isinstance(head, bytes):
+            raise IndexCorrupt("a document has no sheet")
         return head
 
     def _forget(self, doc_id: int) -> None:

@@ -38,7 +38,7 @@ _BODY_BITS = np.array(
 )
 
 _BASE = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio
-_STIR = 0xD6E8FEB86659FD93  # the multiplier of rrmxmx (Pelle Evensen, 2018)
+_STIR = 0xD6E8FEB86659FD93  # odd, its bits mixed: what multiplications of hashes want
 _ONES = (1 << 64) - 1
 _SEPARATORS = bytes.maketrans(b" ", b"\0")
 

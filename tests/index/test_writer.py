@@ -94,6 +94,23 @@ def test_updates_and_deletes_leave_nothing_behind(path: Path) -> None:
     ]
 
 
+def test_identifiers_follow_an_update(path: Path) -> None:
+    def put_with(title: str, *identifiers: str) -> Upsert:
+        document = Document(kind="note", ref="a", title=title, identifiers=identifiers)
+        return Upsert(line=1, document=document)
+
+    with IndexWriter(path) as index:
+        index.apply([put_with("POL-358 and CR-291", "gone-1", "stays")])
+        index.apply([put_with("POL-358 and CR-292", "cr-292", "stays")])
+    rows = IndexReader(path).connection.execute("SELECT token, source FROM ident ORDER BY token")
+    assert rows.fetchall() == [
+        ("a", writer.OWN_REF),
+        ("cr-292", writer.DECLARED),
+        ("pol-358", writer.MENTIONED),
+        ("stays", writer.DECLARED),
+    ]
+
+
 def test_a_document_keeps_its_row_when_it_is_updated(path: Path) -> None:
     with IndexWriter(path) as index:
         index.apply([put("a"), put("b", line=2)])

@@ -31,6 +31,13 @@ def test_the_terms_of_a_text_hash_as_each_does_alone(terms: list[str]) -> None:
     assert [word >> 6 for word in raw[2:]] == sorted(set(map(sheet.term_hash, terms)))
 
 
+def test_hashes_of_like_terms_are_as_even_as_chance() -> None:
+    terms = [f"{letter}{number}" for letter in "abcdefghij" for number in range(10_000)]
+    same = len(terms) - len(set(map(sheet.term_hash, terms)))
+    by_chance = len(terms) ** 2 / 2 / 2**sheet.HASH_BITS  # 75
+    assert 0.6 * by_chance < same < 1.4 * by_chance
+
+
 def test_a_term_hashes_alike_wherever_it_stands() -> None:
     far = np.frombuffer(sheet.encode_columns("", "x " * 200_000 + "gateway"), dtype="<u4").tolist()
     assert sheet.term_hash("gateway") << 6 | 1 << 2 in far

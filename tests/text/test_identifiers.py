@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 from service.text import fold_identifier, identifiers_in, is_identifier
 from service.text.identifiers import IDENTIFIER_CHARS, MAX_IDENTIFIERS
@@ -79,3 +80,21 @@ def test_what_a_text_mentions_is_an_identifier(text: str) -> None:
     for found in identifiers_in(text + " x CR-291"):
         assert is_identifier(found)
         assert fold_identifier(found) == found
+
+
+def test_identifiers_stand_anywhere_in_a_text() -> None:
+    assert identifiers_in("#6029") == ["#6029"]
+    assert identifiers_in("291543784") == ["291543784"]
+    assert identifiers_in("5#17089,(BUG_1234)ＡＢＣ１２３４５") == [
+        "#17089",
+        "bug_1234",
+        "abc12345",
+    ]
+    assert identifiers_in("-POL-358- a1b2c3d\ud800CR-291\0CR-292") == [
+        *("pol-358", "a1b2c3d", "cr-291", "cr-292"),
+    ]
+
+
+@given(texts, st.sampled_from(IDENTIFIERS.split()), texts)
+def test_an_identifier_on_its_own_is_found(before: str, token: str, after: str) -> None:
+    assert fold_identifier(token) in identifiers_in(f"{before} {token} {after}")
