@@ -14,6 +14,7 @@
     ├── Unavailable                    try again: not restored yet, replication down, too busy
     ├── IndexFileError               the tenant's file
     │   ├── IndexTooNew                written by a later release; this one never touches it
+    │   ├── IndexTooOld                written by an earlier release; its writer rebuilds it
     │   └── IndexCorrupt               failed its checks; it will be restored
     └── ReplicationError               Litestream, the object store, an LTX file
 
@@ -136,6 +137,12 @@ class IndexTooNew(IndexFileError):
     """Written by a later release."""
 
     hint_default = "Upgrade this node; it never writes a file newer than itself."
+
+
+class IndexTooOld(IndexFileError):
+    """Written by an earlier release."""
+
+    hint_default = "Upgrade the writer and start it: it rebuilds the file at its next batch."
 
 
 class IndexCorrupt(IndexFileError):

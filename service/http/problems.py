@@ -103,6 +103,7 @@ PROBLEMS: Final[Mapping[type[MemlaneError], Problem]] = {
     errors.Unavailable: Problem("unavailable", 503, "Not able to answer now"),
     errors.IndexFileError: Problem("index-unusable", 503, "The tenant's index cannot be used"),
     errors.IndexTooNew: Problem("index-too-new", 503, "The index is newer than this node"),
+    errors.IndexTooOld: Problem("index-too-old", 503, "The index is older than this node"),
     errors.IndexCorrupt: Problem("index-corrupt", 503, "The index failed its checks"),
     errors.ReplicationError: Problem("replication", 503, "Replication failed"),
     errors.InvalidSetting: Problem("invalid-setting", 500, "A setting makes no sense"),

@@ -26,6 +26,7 @@ class IndexReader:
         NotFound: no such file.
         IndexCorrupt: not one of our files, or damaged.
         IndexTooNew: a later release wrote it.
+        IndexTooOld: an earlier one did, and no writer of this release has opened it yet.
         Unavailable: it stayed locked for longer than `connection.BUSY_TIMEOUT_MS`.
     """
 
@@ -37,10 +38,8 @@ class IndexReader:
         """What searches keep of one version of the file; emptied when another one is seen."""
         try:
             with self._read_transaction():
+                _check_versions(schema.read_meta(self.connection))
                 schema.check_expected(self.connection)
-                schema.refuse_newer(
-                    schema.read_meta(self.connection), tokenizer_version=TOKENIZER_VERSION
-                )
             self.connection.execute(
                 "CREATE VIRTUAL TABLE temp.vocabulary USING fts5vocab(main, doc_fts, row)"
             )
@@ -57,7 +56,7 @@ class IndexReader:
         """Hold one state of the file for the block: what is read inside belongs together."""
         with self._read_transaction():
             meta = schema.read_meta(self.connection)
-            schema.refuse_newer(meta, tokenizer_version=TOKENIZER_VERSION)
+            _check_versions(meta)
             if meta["version"] != self.meta.get("version"):
                 self.remembered.clear()
             self.meta = meta
@@ -134,3 +133,8 @@ class IndexReader:
             raise IndexCorrupt(f"{self.path.name} is damaged") from error
         except apsw.BusyError as error:
             raise Unavailable("this file has been busy with a change for too long") from error
+
+
+def _check_versions(meta: dict[str, int]) -> None:
+    schema.refuse_newer(meta, tokenizer_version=TOKENIZER_VERSION)
+    schema.refuse_older(meta)

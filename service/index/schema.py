@@ -10,12 +10,12 @@ from typing import Any
 
 import apsw
 
-from service.errors import IndexCorrupt, IndexTooNew
+from service.errors import IndexCorrupt, IndexTooNew, IndexTooOld
 
 #: Grows when a table changes its shape.
 SCHEMA_VERSION = 1
 #: Grows when a derived table holds something else for the same text, or has another shape.
-LAYOUT_VERSION = 2
+LAYOUT_VERSION = 3
 
 #: FTS5 gets streams that are tokenized already, so its own tokenizer must split at spaces only:
 #: `ascii` keeps every non-ASCII character, and all printable ASCII is declared a token character.
@@ -59,6 +59,7 @@ CREATE VIRTUAL TABLE doc_fts USING fts5(
     tokenize="{_TOKENIZER.replace('"', '""')}"
 );
 CREATE TABLE doc_sheet(id INTEGER PRIMARY KEY, sheet BLOB NOT NULL) STRICT;
+CREATE TABLE word(term TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 CREATE TABLE ident(
     token TEXT NOT NULL,
     doc_id INTEGER NOT NULL,
@@ -67,16 +68,29 @@ CREATE TABLE ident(
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX ident_doc ON ident(doc_id, source);
 """
-DERIVED_NAMES = ("doc_fts", "doc_sheet", "ident")
+DERIVED_NAMES = ("doc_fts", "doc_sheet", "word", "ident")
 
 #: `version` grows by one with each committed batch; `committed_at` is ms since 1970; `docs`,
-#: `title_terms` and `body_terms` count what the file holds.
+#: `title_terms` and `body_terms` count what the file holds. There may be `loose` beside them: the
+#: documents written since FTS5's segments were joined.
 STAMPS = frozenset(
     {"version", "committed_at", "docs", "title_terms", "body_terms"}
     | {"schema", "tokenizer", "layout"}
 )
 #: What must be in a file before a reader serves it.
-EXPECTED = frozenset({"meta", "doc", "doc_fts", "doc_sheet", "ident", "tombstone"})
+EXPECTED = frozenset({"meta", "doc", "doc_fts", "doc_sheet", "word", "ident", "tombstone"})
+
+#: Bounds on the letters of a word of the dictionary.
+WORD_SHORTEST, WORD_LONGEST = 2, 24
+
+
+def is_word(term: str) -> bool:
+    """Whether a term belongs into `word`: plain Latin letters, as words that may be misspelt are.
+
+    FTS5's own dictionary would do, but to step over a term it walks all of the term's postings.
+    `word` may hold words that no document holds any more.
+    """
+    return term.isascii() and term.isalpha() and WORD_SHORTEST <= len(term) <= WORD_LONGEST
 
 
 def create(connection: apsw.Connection, *, tokenizer_version: int) -> None:
@@ -126,6 +140,20 @@ def refuse_newer(meta: dict[str, int], *, tokenizer_version: int) -> None:
     for name, ours in known.items():
         if meta[name] > ours:
             raise IndexTooNew(f"the file's {name} is {meta[name]}, this release knows {ours}")
+
+
+def refuse_older(meta: dict[str, int]) -> None:
+    """Refuse a file whose derived tables have the shape of an earlier release.
+
+    An older tokenizer alone is served as it is until the writer gets to it.
+
+    Raises:
+        IndexTooOld: naming the layouts.
+    """
+    if meta["layout"] < LAYOUT_VERSION:
+        raise IndexTooOld(
+            f"the file's layout is {meta['layout']}, this release reads {LAYOUT_VERSION}"
+        )
 
 
 def check_expected(connection: apsw.Connection) -> None:

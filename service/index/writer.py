@@ -9,28 +9,27 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import apsw
 import orjson
 
-from service.errors import Conflict, IndexCorrupt, TooLarge
+from service.errors import Conflict, TooLarge
 from service.index import schema
 from service.index.connection import open_writer
+from service.index.derived import Derived
 from service.index.document import Delete, Document, Operation, Upsert
-from service.ranking import sheet
-from service.text import TOKENIZER_VERSION, fold_identifier, identifiers_in, index_columns
+from service.text import TOKENIZER_VERSION
 
 Result = Literal["created", "updated", "touched", "unchanged", "deleted", "absent", "superseded"]
 
-#: Where an identifier of a document comes from, best first.
-OWN_REF, DECLARED, MENTIONED = 0, 1, 2
-
-_REPLACE_FTS = (
-    f"INSERT OR REPLACE INTO doc_fts(rowid, {', '.join(schema.FTS_COLUMNS)})"
-    " VALUES (?,?,?,?,?,?,?,?,?)"
-)
+#: A batch that changes so many documents ends with one segment in FTS5's index, once those changed
+#: since the last time are this share of all: each term is then one look-up instead of one a
+#: segment, and over all batches every document is written about three times.
+BULK_DOCUMENTS = 500
+LOOSE_SHARE = 0.5
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -77,8 +76,8 @@ class IndexWriter:
         self._clock = clock
         self._documents_most = documents_most
         self._idempotency_keys_most = idempotency_keys_most
-        self._title_terms = self._body_terms = 0  # of the whole file, while a batch is applied
         self._connection = open_writer(path)
+        self._derived = Derived(self._connection)
         try:
             self._pass_gates()
         except BaseException:
@@ -134,7 +133,8 @@ class IndexWriter:
         meta = schema.read_meta(self._connection)
         version = meta["version"] + 1
         docs, results, changed = meta["docs"], [], False
-        self._title_terms, self._body_terms = meta["title_terms"], meta["body_terms"]
+        self._derived.title_terms = meta["title_terms"]
+        self._derived.body_terms = meta["body_terms"]
         for operation in operations:
             result: Result
             if last[operation.key] != operation.line:
@@ -155,8 +155,21 @@ class IndexWriter:
             )
         if not changed:
             return BatchResult(meta["version"], results)
-        self._stamp(docs=docs, **self._length_stamps(), **self._commit_stamps(version))
+        rewritten = sum(line.result in ("created", "updated") for line in results)
+        self._stamp(
+            docs=docs,
+            loose=self._tidy(rewritten, meta.get("loose", 0) + rewritten, docs),
+            **self._length_stamps(),
+            **self._commit_stamps(version),
+        )
         return BatchResult(version, results)
+
+    def _tidy(self, rewritten: int, loose: int, docs: int) -> int:
+        """After a large batch join FTS5's segments; how many documents are loose then."""
+        if rewritten < BULK_DOCUMENTS or loose < LOOSE_SHARE * docs:
+            return loose
+        self._derived.join_segments()
+        return 0
 
     def _upsert(self, operation: Upsert) -> Result:
         document = operation.document
@@ -177,14 +190,14 @@ class IndexWriter:
             self._connection.execute(
                 "UPDATE doc SET updated_at = ? WHERE id = ?", (document.updated_at, doc_id)
             )
+            self._derived.touch(doc_id, document.updated_at)
             return "touched"
-        self._count_terms(self._sheet_head(doc_id), -1)
         self._connection.execute(
             "UPDATE doc SET title = ?, updated_at = ?, content_hash = ?, identifiers = ?,"
             " summary = ?, meta = ?, note = ? WHERE id = ?",
             (*_columns(document, content_hash), doc_id),
         )
-        self._derive(doc_id, document, self._linked(doc_id))
+        self._derived.replace(doc_id, document)
         return "updated"
 
     def _delete(self, operation: Delete, version: int) -> Result:
@@ -193,7 +206,7 @@ class IndexWriter:
         ).fetchone()
         if row is None:
             return "absent"
-        self._forget(row[0])
+        self._derived.remove(row[0])
         self._connection.execute("DELETE FROM doc WHERE id = ?", row)
         self._connection.execute(
             "INSERT OR REPLACE INTO tombstone(kind, ref, version) VALUES (?, ?, ?)",
@@ -207,58 +220,7 @@ class IndexWriter:
             " meta, note) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (document.kind, document.ref, *_columns(document, content_hash)),
         )
-        self._derive(self._connection.last_insert_rowid(), document, {})
-
-    # --- what is derived from a document
-
-    def _derive(self, doc_id: int, document: Document, linked: dict[str, int]) -> None:
-        """Write all that is derived; `linked` is what `ident` holds of the document before."""
-        title, title_sub = index_columns(document.title)
-        body = [index_columns(text) for text in (document.summary, document.note, document.meta)]
-        streams = (title, *(orig for orig, _ in body), title_sub, *(sub for _, sub in body))
-        self._connection.execute(_REPLACE_FTS, (doc_id, *streams))
-        packed = sheet.encode_columns(f"{title} {title_sub}", " ".join(map(" ".join, body)))
-        self._count_terms(packed, 1)
-        self._connection.execute(
-            "INSERT OR REPLACE INTO doc_sheet(id, sheet) VALUES (?, ?)", (doc_id, packed)
-        )
-        identifiers = _identifiers(document)
-        if gone := linked.keys() - identifiers.keys():
-            self._connection.executemany(
-                "DELETE FROM ident WHERE token = ? AND doc_id = ?",
-                [(token, doc_id) for token in gone],
-            )
-        # What stays is left alone: each link lies on another page, and a commit writes pages.
-        if new := identifiers.items() - linked.items():
-            self._connection.executemany(
-                "INSERT OR REPLACE INTO ident(token, doc_id, source) VALUES (?, ?, ?)",
-                [(token, doc_id, source) for token, source in new],
-            )
-
-    def _linked(self, doc_id: int) -> dict[str, int]:
-        rows: Any = self._connection.execute(
-            "SELECT token, source FROM ident WHERE doc_id = ?", (doc_id,)
-        )
-        return dict(rows)
-
-    def _sheet_head(self, doc_id: int) -> bytes:
-        head: Any = self._connection.execute(
-            "SELECT substr(sheet, 1, 8) FROM doc_sheet WHERE id = ?", (doc_id,)
-        ).get
-        if not isinstance(head, bytes):
-            raise IndexCorrupt("a document has no sheet")
-        return head
-
-    def _forget(self, doc_id: int) -> None:
-        self._count_terms(self._sheet_head(doc_id), -1)
-        self._connection.execute("DELETE FROM doc_fts WHERE rowid = ?", (doc_id,))
-        self._connection.execute("DELETE FROM doc_sheet WHERE id = ?", (doc_id,))
-        self._connection.execute("DELETE FROM ident WHERE doc_id = ?", (doc_id,))
-
-    def _count_terms(self, packed: bytes, sign: Literal[1, -1]) -> None:
-        title_terms, body_terms = sheet.lengths(packed[:8])
-        self._title_terms += sign * title_terms
-        self._body_terms += sign * body_terms
+        self._derived.add(self._connection.last_insert_rowid(), document)
 
     # --- gates, stamps, transactions
 
@@ -277,12 +239,10 @@ class IndexWriter:
 
     def _rebuild(self, version: int) -> None:
         """Make everything derived again from `doc`; the stamps come last."""
-        for name in schema.DERIVED_NAMES:
-            self._connection.execute(f"DROP TABLE IF EXISTS {name}")
-        self._connection.execute(schema.DERIVED_TABLES)
-        self._title_terms = self._body_terms = 0
+        self._derived.create()
         for doc_id, document in read_documents(self._connection):
-            self._derive(doc_id, document, {})
+            self._derived.add(doc_id, document)
+        self._derived.join_segments()
         self._stamp(
             **self._length_stamps(),
             **self._commit_stamps(version),
@@ -295,7 +255,10 @@ class IndexWriter:
         return {"version": version, "committed_at": int(self._clock() * 1000)}
 
     def _length_stamps(self) -> dict[str, int]:
-        return {"title_terms": self._title_terms, "body_terms": self._body_terms}
+        return {
+            "title_terms": self._derived.title_terms,
+            "body_terms": self._derived.body_terms,
+        }
 
     def _stamp(self, **stamps: int) -> None:
         self._connection.executemany(
@@ -324,24 +287,19 @@ class IndexWriter:
             (self._idempotency_keys_most,),
         )
 
-    def _transaction(self) -> _Transaction:
-        return _Transaction(self._connection)
-
-
-class _Transaction:
-    """BEGIN IMMEDIATE .. COMMIT; anything raised inside rolls back."""
-
-    def __init__(self, connection: apsw.Connection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> None:
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """BEGIN IMMEDIATE .. COMMIT; anything raised inside rolls back."""
         self._connection.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if error is None:
+        try:
+            yield
             self._connection.execute("COMMIT")
-        elif self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            self._derived.rolled_back()
+            raise
+        self._derived.committed()
 
 
 def read_documents(connection: apsw.Connection) -> Iterator[tuple[int, Document]]:
@@ -376,13 +334,3 @@ def _columns(document: Document, content_hash: bytes) -> tuple[str | int | bytes
         document.meta,
         document.note,
     )
-
-
-def _identifiers(document: Document) -> dict[str, int]:
-    """Folded identifier -> where it comes from; the best source wins."""
-    text = f"{document.title}\n{document.summary}\n{document.note}"
-    found: dict[str, int] = dict.fromkeys(identifiers_in(text), MENTIONED)
-    found.update((fold_identifier(token), DECLARED) for token in document.identifiers)
-    found[fold_identifier(document.ref)] = OWN_REF
-    found.pop("", None)
-    return found

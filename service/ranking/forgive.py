@@ -80,18 +80,16 @@ def one_edit_at_start(word: str) -> set[str]:
     return found
 
 
-def near(word: str, terms: Iterable[tuple[str, int]], edits: int) -> list[str]:
-    """Of known terms, those `edits` away, most frequent first; terms without letters are not."""
+def near(word: str, words: Iterable[str], edits: int) -> list[str]:
+    """Of known plain words, those `edits` away, in their order."""
     letters = set(word)
-    found = [
-        (-count, term)
-        for term, count in terms
+    return [
+        other
+        for other in words
         # One edit changes at most two of the letters that either word has and the other lacks.
-        if len(letters.symmetric_difference(term)) <= 2 * edits
-        and bendable(term)
-        and distance(word, term, edits) == edits
+        if len(letters.symmetric_difference(other)) <= 2 * edits
+        and distance(word, other, edits) == edits
     ]
-    return [term for _, term in sorted(found)]
 
 
 def splits(word: str) -> list[tuple[str, str]]:

@@ -11,13 +11,18 @@ from numpy.typing import NDArray
 Ids = NDArray[np.int64]
 
 #: Candidates that are scored together. Deep pages go on with the next tier of this size.
-TIER = 400
+TIER = 300
 #: Postings that lane B reads, rarest terms first: cost stays flat as the index grows.
 POSTING_BUDGET = 8_000
 #: A term in more than this share of the documents stays out of lane B,
 GATE_SHARE = 0.15
 #: unless the index is so small that even such a term has few postings.
 GATE_LEAST = 1_000
+
+#: Postings that one scan may step over (about 16 ns each); a longer one covers the newest rows.
+WALK_LIMIT = 100_000
+#: Where all terms meet their positions are compared, which costs as much as so many postings.
+MEETING_COST = 6
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -31,6 +36,16 @@ class Posting:
 def gated(frequency: int, docs: int) -> bool:
     """Whether a term is too common to bring candidates by itself."""
     return frequency > max(GATE_LEAST, GATE_SHARE * docs)
+
+
+def walk(frequencies: Sequence[int]) -> int:
+    """Postings that a scan for documents with all of these terms steps over, about."""
+    return sum(frequencies) + MEETING_COST * min(frequencies, default=0)
+
+
+def floor(walked: int, last_row: int, limit: int = WALK_LIMIT) -> int:
+    """The row above which a scan stays within its limit: terms are as dense here as there."""
+    return 0 if walked <= limit else int(last_row * (1 - limit / walked))
 
 
 def pool(postings: Sequence[Posting], tier: int = 0, size: int = TIER) -> tuple[Ids, bool]:
@@ -52,9 +67,16 @@ def pool(postings: Sequence[Posting], tier: int = 0, size: int = TIER) -> tuple[
         [posting.worth for posting in postings if len(posting.ids)], [len(ids) for ids in lists]
     )
     ids, place = np.unique(np.concatenate(lists), return_inverse=True)
+    wanted = (tier + 1) * size
     if len(ids) <= size and tier == 0:
         return ids, False
     total = np.bincount(place, weights=worth)
-    order = np.lexsort((-ids, -total))
-    chosen = order[tier * size : (tier + 1) * size]
-    return np.sort(ids[chosen]), len(order) > (tier + 1) * size
+    if len(ids) > wanted:
+        # All that the cut can choose from: few, where sorting everything would cost most.
+        least = np.partition(total, len(ids) - wanted)[len(ids) - wanted]
+        leading = np.flatnonzero(total >= least)
+    else:
+        leading = np.arange(len(ids))
+    order = leading[np.lexsort((-ids[leading], -total[leading]))]
+    chosen = order[tier * size : wanted]
+    return np.sort(ids[chosen]), len(ids) > wanted

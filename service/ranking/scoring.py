@@ -86,9 +86,9 @@ def saturation(
     return np.asarray(weighted / (weighted + K1), dtype=np.float32)
 
 
-def recency(updated_at: NDArray[np.int64], now_ms: int) -> Floats:
+def recency(updated_s: NDArray[np.int64], now_ms: int) -> Floats:
     """1 for now, one half a half-life ago; times in the future count as now."""
-    age = np.maximum(now_ms - updated_at, 0) / RECENCY_HALF_LIFE_MS
+    age = np.maximum(now_ms - 1_000 * updated_s, 0) / RECENCY_HALF_LIFE_MS
     return np.asarray(np.exp2(-age), dtype=np.float64)
 
 

@@ -4,12 +4,13 @@ FTS5 finds which documents hold a term in about 30 ns a document; its own `bm25(
 times that, for every matching row and again for every term. So FTS5 only finds, and the few
 hundred candidates that are left are scored from their sheets: little-endian uint32,
 
-    [title length, body length, entry, entry, ...]     entry = hash << 6 | body << 2 | title
+    [title length, body length, tokens, updated, entry, ...]   entry = hash << 6 | body << 2 | title
 
 with one entry a distinct term, over both token streams, in the order of their hashes. A false
 match needs 1 in 67 million per entry and query term, and only among documents that FTS5 found
 already. `title` counts occurrences in the title up to 3; `body` is the bucket of the count in
-summary, note and meta.
+summary, note and meta. `tokens` is the estimate of what a language model would count, `updated`
+the document's time in seconds: what a hit or its score needs without reading the document.
 
 A term's hash is a polynomial over its UTF-8 with the bytes as coefficients, modulo 2^64; the odd
 base can be divided by, so all terms of a text are hashed at once, wherever they stand in it. Its
@@ -26,8 +27,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 HASH_BITS = 26
-HEADER = 2
+HEADER = 4
+HEADER_BYTES = 4 * HEADER
 TITLE_MOST = 3
+_WORD_MOST = (1 << 32) - 1
 
 #: Bucket 1..15 stands for this many occurrences; counts between two steps take the lower one.
 BODY_COUNTS = np.array([0, 1, 2, 3, 4, 5, 6, 8, 10, 13, 16, 24, 32, 64, 128, 256], dtype=np.float32)
@@ -76,19 +79,29 @@ def _hashes(raw: bytes) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
     return starts, ((values * np.uint64(_STIR)) >> np.uint64(64 - HASH_BITS)).astype(np.uint32)
 
 
-def encode(title: Iterable[str], body: Iterable[str]) -> bytes:
+def encode(
+    title: Iterable[str], body: Iterable[str], *, tokens: int = 0, updated_at: int = 0
+) -> bytes:
     """Build a sheet from the terms of the title and of everything else (both streams)."""
-    return encode_columns(" ".join(title), " ".join(body))
+    return encode_columns(" ".join(title), " ".join(body), tokens=tokens, updated_at=updated_at)
 
 
-def encode_columns(title: str, body: str) -> bytes:
-    """As `encode`, from terms that stand in one string, with spaces between them."""
+def encode_columns(title: str, body: str, *, tokens: int, updated_at: int) -> bytes:
+    """As `encode`, from terms that stand in one string, with spaces between them.
+
+    Args:
+        title: terms of the title.
+        body: terms of everything else.
+        tokens: the document's estimated language model tokens.
+        updated_at: ms since 1970; kept in seconds, and within 1970 to 2106.
+    """
     head = f" {title} ".encode("utf-8", "surrogatepass")
     starts, hashes = _hashes(head + body.encode("utf-8", "surrogatepass"))
     terms = len(starts)
     title_terms = int(starts.searchsorted(len(head)))
+    header = (title_terms, terms - title_terms, min(tokens, _WORD_MOST), _seconds(updated_at))
     if not terms:
-        return bytes(4 * HEADER)
+        return struct.pack("<4I", *header)
     marked = hashes << np.uint32(1)
     marked[:title_terms] |= 1  # of the title
     marked.sort()
@@ -99,7 +112,7 @@ def encode_columns(title: str, body: str) -> bytes:
     in_title = np.add.reduceat(marked & 1, firsts, dtype=np.intp)
     in_body = np.add.reduceat(~marked & 1, firsts, dtype=np.intp)
     sheet = np.empty(HEADER + len(firsts), dtype="<u4")
-    sheet[:HEADER] = title_terms, terms - title_terms
+    sheet[:HEADER] = header
     sheet[HEADER:] = (
         hashes[firsts] << np.uint32(6)
         | _BODY_BITS[np.minimum(in_body, len(_BODY_BITS) - 1)]
@@ -114,34 +127,62 @@ def lengths(head: bytes) -> tuple[int, int]:
     return title, body
 
 
+def touched(sheet: bytes, updated_at: int) -> bytes:
+    """The same sheet with another time, ms since 1970."""
+    before = HEADER_BYTES - 4
+    return sheet[:before] + struct.pack("<I", _seconds(updated_at)) + sheet[HEADER_BYTES:]
+
+
+def _seconds(updated_at: int) -> int:
+    return min(max(updated_at // 1_000, 0), _WORD_MOST)
+
+
 class Sheets:
     """The sheets of a pool of candidates, side by side.
 
     Attributes:
         title_length, body_length: float32 (n,), terms.
+        tokens: uint32 (n,), estimated.
+        updated_s: int64 (n,), seconds since 1970.
     """
 
     def __init__(self, blobs: Iterable[bytes]) -> None:
         parts = list(blobs)
-        lengths = np.array([len(part) // 4 for part in parts], dtype=np.int64)
+        lengths = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)) // 4
         self.count = len(parts)
         self._flat: NDArray[np.uint32] = np.frombuffer(b"".join(parts), dtype="<u4")
         self._ends = np.cumsum(lengths)
         starts = self._ends - lengths
         self.title_length: NDArray[np.float32] = self._flat[starts].astype(np.float32)
         self.body_length: NDArray[np.float32] = self._flat[starts + 1].astype(np.float32)
-        self._hashes: NDArray[np.uint32] = self._flat >> np.uint32(6)
-        # Header words must never look like entries: no term has this hash after the mask.
-        self._hashes[starts] = self._hashes[starts + 1] = np.uint32(0xFFFFFFFF)
+        self.tokens: NDArray[np.uint32] = self._flat[starts + 2]
+        self.updated_s: NDArray[np.int64] = self._flat[starts + 3].astype(np.int64)
+        self._first = starts + HEADER
+        self._held: dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]] = {}
+
+    def look_up(self, terms: Iterable[str]) -> None:
+        """Find all of these terms in all sheets at once, which costs less than one by one."""
+        wanted = [term for term in dict.fromkeys(terms) if term not in self._held]
+        shape = (len(wanted), self.count)
+        hashes = np.array([term_hash(term) for term in wanted], dtype=np.uint32)[:, None]
+        target = np.broadcast_to(hashes << np.uint32(6), shape).ravel()
+        low = np.broadcast_to(self._first, shape).ravel()
+        ends = high = np.broadcast_to(self._ends, shape).ravel()
+        # Bisection in step: the entries of a sheet stand in the order of their hashes.
+        longest = int((self._ends - self._first).max(initial=0))
+        for _ in range(longest.bit_length()):
+            middle = (low + high) >> 1
+            is_less = self._flat.take(middle, mode="clip") < target
+            low = np.where(is_less, middle + 1, low)
+            high = np.where(is_less, high, middle)
+        entry = self._flat.take(low, mode="clip") if len(self._flat) else target
+        entry = np.where((low < ends) & ((entry ^ target) < 1 << 6), entry, 0).reshape(shape)
+        title = (entry & 3).astype(np.float32)
+        body = BODY_COUNTS[(entry >> 2) & 15]
+        self._held.update(zip(wanted, zip(title, body, strict=True), strict=True))
 
     def counts(self, term: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """How often each candidate holds a term: (title, body), float32 (n,) each."""
-        title = np.zeros(self.count, dtype=np.float32)
-        body = np.zeros(self.count, dtype=np.float32)
-        at = np.flatnonzero(self._hashes == np.uint32(term_hash(term)))
-        if len(at):
-            rows = np.searchsorted(self._ends, at, side="right")
-            packed = self._flat[at]
-            title[rows] = packed & np.uint32(3)
-            body[rows] = BODY_COUNTS[(packed >> np.uint32(2)) & np.uint32(15)]
-        return title, body
+        if term not in self._held:
+            self.look_up([term])
+        return self._held[term]

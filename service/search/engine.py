@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,21 +14,25 @@ import numpy as np
 from service.index.reader import IndexReader
 from service.ranking import evidence, lanes, scoring
 from service.ranking.sheet import Sheets
-from service.ranking.terms import Unit, expression, group, quote, strict_expression
+from service.ranking.terms import PREFIX_MARK, Unit, expression, group, quote, strict_expression
 from service.search import cursor, identifiers, lookups, page
 from service.search.postings import NOTHING, Ids, Memory, Postings, Scope
 from service.search.request import SearchRequest, SearchResult
 from service.search.vocabulary import Vocabulary
 from service.text import ParsedQuery, parse_query, tokenize
 
-#: Documents that lane A brings; what one scan for a phrase may return.
+#: Documents that lane A brings, for a query of at most so many units; what one scan for a phrase
+#: may return.
 STRICT_LIMIT = 1_000
+STRICT_UNITS = 8
 PHRASE_LIMIT = 4_000
 #: Worth in the first cut, against the summed rarities (at most about 15) of lane B.
 STRICT_WORTH = 20.0
 IDENTIFIER_WORTH = 1_000.0
 #: Terms that bring at least this many documents also say which hold them in the title.
 TITLE_SCAN_FROM = lanes.TIER // 4
+#: Postings that such a scan steps over, about 40 ns each.
+TITLE_WALK = 12_000
 #: Units of a query that are looked at; `read_as` says what was dropped.
 UNITS = 64
 
@@ -43,11 +47,17 @@ class _Reading:
     scope: Scope
     required: list[str]
     excluded: list[str]
+    nowhere: tuple[str, ...] = ()
+
+    def without_phrases(self) -> _Reading:
+        """The same words, none of which must stand together."""
+        return dataclasses.replace(self, required=[], nowhere=self.parsed.phrases)
 
     def shown(self, left_out: list[str]) -> dict[str, Any]:
         return {
             "terms": [unit.text for unit in self.units],
-            "phrases": list(self.parsed.phrases),
+            "phrases": [phrase for phrase in self.parsed.phrases if phrase not in self.nowhere],
+            "phrases_nowhere": list(self.nowhere),
             "excluded": list(self.parsed.excluded),
             "kinds": list(self.scope.kinds),
             "updated_after": self.scope.updated_after_ms,
@@ -105,7 +115,7 @@ def search(reader: IndexReader, request: SearchRequest) -> SearchResult:
     return SearchResult(
         hits=hits,
         cursor=following,
-        read_as=reading.shown(finder.left_out),
+        read_as=finder.reading.shown(finder.left_out),
         explain=explain,
         took_ms=clock.took_ms,
     )
@@ -158,14 +168,12 @@ class _Finder:
 
     def __init__(self, reader: IndexReader, reading: _Reading) -> None:
         self._reader = reader
-        self._reading = reading
-        self._postings = Postings(
-            reader.connection,
-            reading.scope,
-            required=reading.required,
-            excluded=reading.excluded,
-            memory=reader.remembered.setdefault("postings", Memory()),
-        )
+        self._postings = self._postings_of(reading)
+        if self._postings.barren:
+            # A sentence in quotes that nobody wrote so: its words may still find what is meant.
+            reading = reading.without_phrases()
+            self._postings = self._postings_of(reading)
+        self.reading = reading
         vocabulary = Vocabulary(reader.connection, reader.remembered.setdefault("forms", {}))
         units = lookups.focus(reading.units, self._postings)
         self._whole = len(units) == len(reading.units)
@@ -175,11 +183,23 @@ class _Finder:
         )
         self._lists = self._gather()
 
+    def _postings_of(self, reading: _Reading) -> Postings:
+        return Postings(
+            self._reader.connection,
+            reading.scope,
+            required=reading.required,
+            excluded=reading.excluded,
+            memory=self._reader.remembered.setdefault("postings", Memory()),
+        )
+
     @property
     def terms(self) -> frozenset[str]:
         """Every term that a hit may be found by, for its snippet."""
+        units = self._plan.units
         looked_up = (term for lookup in self._plan.lookups for term in lookup.term.split(" "))
-        return frozenset(looked_up) | {unit.text for unit in self._plan.units}
+        # A run of a spaceless script is seen by its parts, wherever it stands in a longer run.
+        runs = {u.text for u in units if len(u.parts) > 1 and not u.text.isascii()}
+        return frozenset(looked_up).union(u.text for u in units) - runs
 
     def candidates(self, tier: int) -> tuple[Ids, bool]:
         """One tier of row ids, and whether there are more."""
@@ -191,9 +211,9 @@ class _Finder:
         """Score candidates, put them in order, and give the first ones after a place."""
         if not len(ids):
             return []
-        sheets, updated_at = self._sheets(ids)
+        sheets = self._sheets(ids)
         components = self._components(ids, sheets)
-        components["recency"] = scoring.recency(updated_at, self._reader.committed_at)
+        components["recency"] = scoring.recency(sheets.updated_s, self._reader.committed_at)
         score = scoring.total(components)
         order = scoring.order(score, ids)
         seen = (score > after.score) | ((score == after.score) & (ids >= after.row))
@@ -202,6 +222,7 @@ class _Finder:
                 tier=tier,
                 row=int(ids[at]),
                 score=float(score[at]),
+                tokens=int(sheets.tokens[at]),
                 components={name: float(values[at]) for name, values in components.items()},
             )
             for at in order[~seen[order]][:most].tolist()
@@ -211,11 +232,11 @@ class _Finder:
     def left_out(self) -> list[str]:
         """Words of a long query that others outweigh."""
         kept = {unit.text for unit in self._plan.units}
-        return [unit.text for unit in self._reading.units if unit.text not in kept]
+        return [unit.text for unit in self.reading.units if unit.text not in kept]
 
     def explain(self) -> dict[str, Any]:
         """What each lane found."""
-        strict = len(self._postings.ids(self._plan.strict, STRICT_LIMIT)) if self._plan.units else 0
+        strict = len(self._strict()) if self._plan.units else 0
         return {
             "docs": self._reader.docs,
             "strict": strict,
@@ -232,7 +253,7 @@ class _Finder:
         lists = [lanes.Posting(rows, IDENTIFIER_WORTH)]
         if not self._plan.units:
             return lists
-        strict = self._postings.ids(self._plan.strict, STRICT_LIMIT)
+        strict = self._strict()
         lists.append(lanes.Posting(strict, STRICT_WORTH))
         budget = lanes.POSTING_BUDGET
         docs = self._reader.docs
@@ -246,28 +267,44 @@ class _Finder:
             worth = lookup.weight * scoring.idf(lookup.frequency, docs)
             lists.append(lanes.Posting(found, worth))
             if lookup.frequency >= TITLE_SCAN_FROM:
-                in_title = self._postings.ids("{title tsub} : " + found_by)
+                in_title = self._postings.ids(
+                    "{title tsub} : " + found_by,
+                    lanes.TIER,
+                    above=self._postings.floor(lookup.frequency, TITLE_WALK),
+                )
                 lists.append(lanes.Posting(in_title, worth))
         return lists
 
+    def _strict(self) -> Ids:
+        """Lane A; as in `Postings.together`, common words are looked for in the newest rows.
+
+        A document that holds all of a long query is among those of its rarest words anyway.
+        """
+        if len(self._plan.units) > STRICT_UNITS:
+            return NOTHING
+        found = dict.fromkeys(range(len(self._plan.units)), 0)
+        for lookup in self._plan.lookups:
+            if lookup.way != "part":
+                found[lookup.unit] += lookup.frequency
+        floor = self._postings.floor(lanes.walk(list(found.values())))
+        return self._postings.ids(self._plan.strict, STRICT_LIMIT, above=floor)
+
     def _recent(self, tier: int) -> tuple[Ids, bool]:
         """A query of filters alone: the newest documents within them."""
-        if not (self._reading.scope or self._reading.required):
+        if not (self.reading.scope or self.reading.required):
             return NOTHING, False
         found = self._postings.recent(lanes.TIER + 1, offset=tier * lanes.TIER)
         return np.sort(found[: lanes.TIER]), len(found) > lanes.TIER
 
     # --- scoring
 
-    def _sheets(self, ids: Ids) -> tuple[Sheets, Ids]:
-        rows: list[Any] = self._reader.connection.execute(
-            "SELECT sheet, updated_at FROM json_each(?) AS wanted"
-            " JOIN doc_sheet ON doc_sheet.id = wanted.value"
-            " JOIN doc INDEXED BY doc_scope ON doc.id = wanted.value",
+    def _sheets(self, ids: Ids) -> Sheets:
+        rows: Any = self._reader.connection.execute(
+            "SELECT sheet FROM json_each(?) AS wanted"
+            " JOIN doc_sheet ON doc_sheet.id = wanted.value",
             (json.dumps(ids.tolist()),),
-        ).fetchall()
-        updated_at = np.array([row[1] for row in rows], dtype=np.int64)
-        return Sheets(row[0] for row in rows), updated_at
+        )
+        return Sheets(sheet for (sheet,) in rows)
 
     def _components(self, ids: Ids, sheets: Sheets) -> dict[str, scoring.Floats]:
         n = len(ids)
@@ -286,18 +323,19 @@ class _Finder:
             meta["title_terms"] / docs,
             meta["body_terms"] / docs,
         )
+        sheets.look_up(lookup.term for lookup in self._plan.lookups if " " not in lookup.term)
         found = evidence.gather(
             units,
             self._plan.lookups,
             sheets,
             lengths,
             phrases={
-                place: self._holds(ids, quote(unit.parts))
+                place: self._holds(ids, unit.parts)
                 for place, unit in enumerate(units)
                 if len(unit.parts) > 1
             },
             members={
-                lookup.term: self._holds(ids, expression(lookup.term))
+                lookup.term: self._matches(ids, lookup.term)
                 for lookup in self._plan.lookups
                 if " " in lookup.term
             },
@@ -311,14 +349,30 @@ class _Finder:
         components["density"] = np.minimum(
             1.0, found.title * asked / np.maximum(sheets.title_length, 1.0)
         )
-        if len(units) > 1 and self._whole:
-            components["phrase"] = self._phrase(ids, units)
+        if len(units) > 1 and self._whole and found.whole.any():
+            components["phrase"] = self._phrase(ids, found.whole, units)
         return components
 
-    def _phrase(self, ids: Ids, units: list[Unit] | Any) -> scoring.Floats:
-        whole = self._holds(ids, quote(unit.text for unit in units))
-        parts = quote(part for unit in units for part in (unit.parts or (unit.text,)))
-        return np.where(whole, 1.0, 0.9 * self._holds(ids, parts))
+    def _phrase(self, ids: Ids, whole: Any, units: Sequence[Unit]) -> scoring.Floats:
+        """1 where the query stands as one phrase, which needs a candidate that holds all of it."""
+        share = np.zeros(len(ids))
+        among = ids[whole]
+        parts = [part for unit in units for part in (unit.parts or (unit.text,))]
+        share[whole] = np.where(
+            self._holds(among, [unit.text for unit in units]), 1.0, 0.9 * self._holds(among, parts)
+        )
+        return share
 
-    def _holds(self, ids: Ids, expression: str) -> Any:
-        return np.isin(ids, self._postings.ids(expression, PHRASE_LIMIT))
+    def _matches(self, ids: Ids, term: str) -> Any:
+        """Which of the rows, in rising order, hold a looked-up term that no sheet can tell."""
+        if not term.endswith(PREFIX_MARK):
+            return self._holds(ids, term.split(" "))
+        found = self._postings.ids(expression(term), PHRASE_LIMIT, above=int(ids[0]) - 1)
+        return np.isin(ids, found)
+
+    def _holds(self, ids: Ids, phrase: Sequence[str]) -> Any:
+        """Which of the rows, in rising order, hold the terms side by side."""
+        found = self._postings.together(
+            quote(phrase), phrase, PHRASE_LIMIT, above=int(ids[0]) - 1 if len(ids) else 0
+        )
+        return np.isin(ids, found)

@@ -18,9 +18,11 @@ WORTH = (1.0, 1.0, 0.6)
 PREFIX_WORTH = 0.9
 PREFIX_CHARACTERS = 6
 
-#: Bounds: words of a query looked up, documents taken for one.
+#: Bounds: words of a query looked up, documents taken for one, links read for a begun one.
 WORDS = 32
+PLAIN_WORDS = 24
 DOCUMENTS = 200
+SCANNED = 5_000
 _AFTER = "\U0010ffff"
 
 
@@ -55,8 +57,9 @@ def find(connection: apsw.Connection, text: str, scope: Scope) -> dict[int, Matc
             _better(found, doc_id, Match(share * WORTH[source], share if source == 0 else 0.0))
         if not rows and len(word) >= PREFIX_CHARACTERS and is_identifier(word):
             begun: list[Any] = connection.execute(
-                "SELECT doc_id FROM ident WHERE token > ? AND token < ? AND source < 2 LIMIT ?",
-                (word, word + _AFTER, DOCUMENTS),
+                "SELECT doc_id FROM (SELECT doc_id, source FROM ident"
+                " WHERE token > ? AND token < ? LIMIT ?) WHERE source < 2 LIMIT ?",
+                (word, word + _AFTER, SCANNED, DOCUMENTS),
             ).fetchall()
             for (doc_id,) in begun:
                 _better(found, doc_id, Match(PREFIX_WORTH))
@@ -74,7 +77,9 @@ def _words(text: str) -> list[str]:
     bare = [word.strip(".,;:!?()[]{}\"'`<>") for word in words]
     # A ticket typed with a blank: `ops 2041`.
     keys = [f"{key}-{number}" for key, number in itertools.pairwise(bare) if number.isdigit()]
-    return [word for word in dict.fromkeys([whole, *words, *bare, *keys]) if word]
+    found = [word for word in dict.fromkeys([whole, *words, *bare, *keys]) if word]
+    # What a long text names in passing is an identifier only if it looks like one.
+    return found if len(found) <= PLAIN_WORDS else [w for w in found if is_identifier(w)]
 
 
 def _within(connection: apsw.Connection, found: dict[int, Match], scope: Scope) -> dict[int, Match]:

@@ -26,8 +26,10 @@ PREFIX_FREQUENCY = 3
 #: Words of a query, and terms they are cut into, that are looked up in full; and how far a word is
 #: scanned to choose them.
 FOCUS_UNITS = 16
-FOCUS_TERMS = 40
-FOCUS_SCAN = 256
+FOCUS_TERMS = 32
+FOCUS_SCAN = 128
+#: How many words of a query are scanned to choose them: the longest, which tend to be rare.
+FOCUS_TRIED = 40
 #: In longer queries a single character of a spaceless script is taken as it stands: what else it
 #: begins is most of the index.
 PREFIX_UNITS = 2
@@ -36,6 +38,9 @@ PREFIX_SCANNED = 256
 PREFIX_TAKEN = 6
 PREFIX_LONGEST = 64
 TYPO_TAKEN = 5
+#: Of more words, which to take is decided among so many, by scans of so many documents.
+RANKED = 24
+RANKED_SCAN = 256
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -62,9 +67,16 @@ def focus(units: Sequence[Unit], postings: Postings) -> list[Unit]:
     if len(units) <= FOCUS_UNITS // 2:
         return list(units)
     common = [share < 1 for share in shares([unit.text for unit in units])]
+    longest_first = sorted(
+        range(len(units)), key=lambda place: (common[place], -len(units[place].text), place)
+    )
     rank = [
-        (is_common, len(postings.ids(quote([unit.text]), FOCUS_SCAN)) or FOCUS_SCAN, place)
-        for place, (unit, is_common) in enumerate(zip(units, common, strict=True))
+        (
+            common[place],
+            len(postings.ids(quote([units[place].text]), FOCUS_SCAN)) or FOCUS_SCAN,
+            place,
+        )
+        for place in longest_first[:FOCUS_TRIED]
     ]
     kept: list[int] = []
     terms = 0
@@ -80,7 +92,7 @@ def plan(units: Sequence[Unit], postings: Postings, vocabulary: Vocabulary) -> P
     """Look up each unit, its parts, and where the index barely knows it, what may stand for it."""
     lookups: list[Lookup] = []
     strict: list[str] = []
-    joined = _joined(units, postings)
+    joined = _joined(units, vocabulary)
     common = [share < 1 for share in shares([unit.text for unit in units])]
     for place, unit in enumerate(units):
         frequency = postings.frequency(quote([unit.text]))
@@ -99,7 +111,7 @@ def plan(units: Sequence[Unit], postings: Postings, vocabulary: Vocabulary) -> P
             or (not frequency and unit.compound)
             or (last and frequency <= PREFIX_FREQUENCY)
         ):
-            alternatives += _forgiven(unit, bool(found or alternatives), vocabulary)
+            alternatives += _forgiven(unit, bool(found or alternatives), postings, vocabulary)
         if unit.single and len(units) <= PREFIX_UNITS:
             alternatives.append(Alternative(prefix(unit.text), 1.0, "prefix"))
         lookups += found
@@ -130,38 +142,39 @@ def _telling(unit: Unit) -> list[str]:
     return list(dict.fromkeys(longer or parts))
 
 
-def _joined(units: Sequence[Unit], postings: Postings) -> dict[int, list[Alternative]]:
+def _joined(units: Sequence[Unit], vocabulary: Vocabulary) -> dict[int, list[Alternative]]:
     """`dock hub` may stand for `dockhub`: the joined word answers both units."""
+    pairs = {
+        left.text + right.text: place
+        for place, (left, right) in enumerate(itertools.pairwise(units))
+        if forgive.bendable(left.text) and forgive.bendable(right.text)
+    }
     found: dict[int, list[Alternative]] = {}
-    for place, (left, right) in enumerate(itertools.pairwise(units)):
-        if not (forgive.bendable(left.text) and forgive.bendable(right.text)):
-            continue
-        word = left.text + right.text
-        if postings.frequency(quote([word])):
-            option = Alternative(word, COMPOUND_WEIGHT, "compound")
-            found.setdefault(place, []).append(option)
-            found.setdefault(place + 1, []).append(option)
+    for word in sorted(vocabulary.known(pairs)) if pairs else ():
+        option = Alternative(word, COMPOUND_WEIGHT, "compound")
+        found.setdefault(pairs[word], []).append(option)
+        found.setdefault(pairs[word] + 1, []).append(option)
     return found
 
 
-def _forgiven(unit: Unit, found: bool, vocabulary: Vocabulary) -> list[Alternative]:
+def _forgiven(
+    unit: Unit, found: bool, postings: Postings, vocabulary: Vocabulary
+) -> list[Alternative]:
     """What may stand for a word that the index barely knows."""
     word = unit.text
     options: list[Alternative] = []
     if word.isascii() and len(word) >= forgive.PREFIX_LETTERS:
-        options += _unfinished(word, vocabulary)
+        options += _unfinished(word, postings, vocabulary)
     if found or not forgive.bendable(word):
         return options
-    return options or _misspelt(word, vocabulary)
+    return options or _misspelt(word, postings, vocabulary)
 
 
 def _inflected(word: str, vocabulary: Vocabulary) -> list[Alternative]:
     """Other English forms of a word: they count nearly as the word itself."""
     if not forgive.bendable(word) or len(word) < forgive.INFLECT_LETTERS:
         return []
-    return [
-        Alternative(form, INFLECTION_WEIGHT, "inflection") for form, _ in vocabulary.forms(word)
-    ]
+    return [Alternative(form, INFLECTION_WEIGHT, "inflection") for form in vocabulary.forms(word)]
 
 
 def _split(word: str, postings: Postings, vocabulary: Vocabulary) -> list[Alternative]:
@@ -169,7 +182,7 @@ def _split(word: str, postings: Postings, vocabulary: Vocabulary) -> list[Altern
     if not forgive.bendable(word):
         return []
     pairs = forgive.splits(word)
-    known = {term for term, _ in vocabulary.known({half for pair in pairs for half in pair})}
+    known = set(vocabulary.known({half for pair in pairs for half in pair}))
     return [
         Alternative(" ".join(pair), COMPOUND_WEIGHT, "compound")
         for pair in pairs
@@ -177,29 +190,36 @@ def _split(word: str, postings: Postings, vocabulary: Vocabulary) -> list[Altern
     ]
 
 
-def _unfinished(word: str, vocabulary: Vocabulary) -> list[Alternative]:
+def _unfinished(word: str, postings: Postings, vocabulary: Vocabulary) -> list[Alternative]:
     """Known terms that begin with the word, nearest in length and most frequent first."""
-    rows = vocabulary.beginning(
-        word, shortest=len(word) + 1, longest=PREFIX_LONGEST, most=PREFIX_SCANNED
+    if forgive.bendable(word):
+        terms = vocabulary.beginning(word, shortest=len(word) + 1, longest=PREFIX_LONGEST)
+    else:
+        terms = vocabulary.terms_beginning(word, longest=PREFIX_LONGEST, most=PREFIX_SCANNED)
+    terms.sort(key=lambda term: (len(term), term))
+    taken = sorted(
+        _frequent_first(terms[:RANKED], postings), key=lambda term: len(term) - len(word) > 4
     )
-    rows.sort(key=lambda row: (len(row[0]) - len(word) > 4, -row[1], row[0]))
-    return [Alternative(term, PREFIX_WEIGHT, "prefix") for term, _ in rows[:PREFIX_TAKEN]]
+    return [Alternative(term, PREFIX_WEIGHT, "prefix") for term in taken[:PREFIX_TAKEN]]
 
 
-def _misspelt(word: str, vocabulary: Vocabulary) -> list[Alternative]:
-    """Known terms one edit away; where there is none, two edits away."""
+def _misspelt(word: str, postings: Postings, vocabulary: Vocabulary) -> list[Alternative]:
+    """Known words one edit away; where there is none, two edits away."""
     if len(word) < forgive.EDIT_LETTERS:
         return []
     alike = vocabulary.beginning(
         word[: forgive.HEAD_LETTERS], shortest=len(word) - 2, longest=len(word) + 2
     )
-    terms = forgive.near(word, alike, 1)
-    if not terms:
-        starts = vocabulary.known(forgive.one_edit_at_start(word))
-        terms = [term for term, count in sorted(starts, key=lambda row: (-row[1], row[0]))]
-    if terms:
-        return [Alternative(term, TYPO_WEIGHT, "typo") for term in terms[:TYPO_TAKEN]]
-    if len(word) < forgive.TWO_EDIT_LETTERS:
-        return []
-    terms = forgive.near(word, alike, 2)[:TYPO_TAKEN]
-    return [Alternative(term, TWO_EDIT_WEIGHT, "typo") for term in terms]
+    words = forgive.near(word, alike, 1) or vocabulary.known(forgive.one_edit_at_start(word))
+    weight = TYPO_WEIGHT
+    if not words and len(word) >= forgive.TWO_EDIT_LETTERS:
+        words, weight = forgive.near(word, alike, 2), TWO_EDIT_WEIGHT
+    words = _frequent_first(sorted(words)[:RANKED], postings)
+    return [Alternative(term, weight, "typo") for term in words[:TYPO_TAKEN]]
+
+
+def _frequent_first(terms: list[str], postings: Postings) -> list[str]:
+    """By falling frequency, as far as a short scan tells; those that nothing holds are left out."""
+    counted = [(len(postings.ids(quote([term]), RANKED_SCAN)), term) for term in terms]
+    counted.sort(key=lambda item: (-item[0], item[1]))
+    return [term for count, term in counted if count]

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from service.search.request import Hit
-from service.text import estimate_tokens, snippet
+from service.text import snippet
 
 #: Deepest hit that a cursor reaches; further down nobody reads, and each tier costs as the first.
 DEPTH = 1_000
@@ -18,11 +18,12 @@ SNIPPET_CHARACTERS = 160
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ranked:
-    """A candidate in its place: tier, row id, score, components in [0, 1]."""
+    """A candidate in its place: tier, row id, score, estimated tokens, components in [0, 1]."""
 
     tier: int
     row: int
     score: float
+    tokens: int
     components: dict[str, float]
 
 
@@ -51,5 +52,5 @@ def _hit(connection: apsw.Connection, item: Ranked, terms: Collection[str]) -> H
         snippet=cut.text,
         marks=cut.marks,
         updated_at=updated_at,
-        tokens=estimate_tokens(title) + estimate_tokens(summary) + estimate_tokens(note),
+        tokens=item.tokens,
     )

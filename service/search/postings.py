@@ -6,11 +6,15 @@ import dataclasses
 import json
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
+
+from service.ranking import lanes
+from service.ranking.terms import quote
 
 _T = TypeVar("_T")
 Ids = NDArray[np.int64]
@@ -22,7 +26,7 @@ SCAN_LIMIT = 2_000
 REMEMBERED_ROWS = 500_000
 REMEMBERED_TERMS = 20_000
 #: How many windows of how many rows estimate the frequency of a term that overran a scan.
-SAMPLE_WINDOWS = 6
+SAMPLE_WINDOWS = 4
 SAMPLE_ROWS = 1_024
 
 
@@ -65,18 +69,18 @@ class Memory:
     """
 
     def __init__(self) -> None:
-        self._scans: OrderedDict[tuple[str, int], Ids] = OrderedDict()
+        self._scans: OrderedDict[tuple[str, int, int], Ids] = OrderedDict()
         self._rows = 0
         self.frequencies: OrderedDict[str, int] = OrderedDict()
 
-    def get(self, key: tuple[str, int]) -> Ids | None:
+    def get(self, key: tuple[str, int, int]) -> Ids | None:
         """A scan that is remembered."""
         found = self._scans.get(key)
         if found is not None:
             self._scans.move_to_end(key)
         return found
 
-    def put(self, key: tuple[str, int], ids: Ids) -> None:
+    def put(self, key: tuple[str, int, int], ids: Ids) -> None:
         """Remember a scan."""
         self._scans[key] = ids
         self._rows += len(ids)
@@ -125,15 +129,48 @@ class Postings:
             self._scoped = ""
         self.scans = 0
 
-    def ids(self, expression: str, limit: int = SCAN_LIMIT) -> Ids:
-        """Row ids of the documents that match, newest rows first, at most `limit`."""
-        key = (expression, limit)
+    def ids(self, expression: str, limit: int = SCAN_LIMIT, *, above: int = 0) -> Ids:
+        """Row ids above one of the documents that match, newest rows first, at most `limit`."""
+        key = (expression, limit, above)
         found = self._memory.get(key)
         if found is None:
             self.scans += 1
-            found = self._scan(expression, limit)
+            found = self._scan(expression, limit, above)
             self._memory.put(key, found)
         return found
+
+    def together(self, expression: str, terms: Sequence[str], limit: int, *, above: int = 0) -> Ids:
+        """As `ids`, for an expression that asks for all of these terms in one document.
+
+        When the terms are so common that to walk their postings would take too long, only the
+        newest rows are looked at.
+        """
+        frequencies = [self.frequency(quote([term])) for term in dict.fromkeys(terms)]
+        if not all(frequencies):
+            return NOTHING
+        return self.ids(expression, limit, above=max(above, self.floor(lanes.walk(frequencies))))
+
+    def floor(self, walked: int, limit: int = lanes.WALK_LIMIT) -> int:
+        """See `lanes.floor`."""
+        return lanes.floor(walked, self.last_row, limit) if walked > limit else 0
+
+    @property
+    def last_row(self) -> int:
+        """The newest row of the index."""
+        if self._last_row is None:
+            self._last_row = int(self._connection.execute("SELECT max(rowid) FROM doc").get or 0)
+        return self._last_row
+
+    @cached_property
+    def barren(self) -> bool:
+        """Whether no document of the index has all that is required together."""
+        if not self._required:
+            return False
+        every = " AND ".join(self._required)
+        rows = self._connection.execute(
+            "SELECT 1 FROM doc_fts WHERE doc_fts MATCH ? LIMIT 1", (every,)
+        )
+        return rows.fetchone() is None
 
     def frequency(self, expression: str) -> int:
         """In how many documents of the scope it is found; an estimate for common ones."""
@@ -189,20 +226,18 @@ class Postings:
             expression = f"({expression}) NOT {excluded}"
         return expression
 
-    def _scan(self, expression: str, limit: int) -> Ids:
+    def _scan(self, expression: str, limit: int, above: int) -> Ids:
         # One string of ids costs a third of one Python row an id.
         text: Any = self._connection.execute(
             "SELECT group_concat(id) FROM (SELECT rowid AS id FROM doc_fts WHERE doc_fts MATCH ?"
-            f"{self._scoped} ORDER BY rowid DESC LIMIT ?)",
-            (self._bounded(expression), *self._bindings, limit),
+            f" AND rowid > ?{self._scoped} ORDER BY rowid DESC LIMIT ?)",
+            (self._bounded(expression), above, *self._bindings, limit),
         ).get
         return NOTHING if text is None else np.fromstring(text, dtype=np.int64, sep=",")
 
     def _sample(self, expression: str) -> int:
         expression = self._bounded(expression)
-        if self._last_row is None:
-            self._last_row = int(self._connection.execute("SELECT max(rowid) FROM doc").get)
-        stride = self._last_row // SAMPLE_WINDOWS
+        stride = self.last_row // SAMPLE_WINDOWS
         if stride <= SAMPLE_ROWS:
             return int(
                 self._connection.execute(
@@ -217,4 +252,4 @@ class Postings:
                 f"{self._scoped}",
                 (expression, low, low + SAMPLE_ROWS, *self._bindings),
             ).get
-        return int(hits * self._last_row / (SAMPLE_WINDOWS * SAMPLE_ROWS))
+        return int(hits * self.last_row / (SAMPLE_WINDOWS * SAMPLE_ROWS))

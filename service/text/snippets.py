@@ -1,9 +1,10 @@
 """The piece of a text that shows why it was found.
 
 Places where a term stands are found by plain search on a case-folded copy, between borders of
-tokens or of their parts, and the best window over them is chosen: a long text costs little. In
-ASCII that is exact; any other window is tokenized. Where the copy cannot be aligned with the text
-or shows nothing (diacritics, full-width forms), the head of the text is tokenized instead.
+tokens or of their parts, and the best window over them is chosen: a long text costs little. For
+ASCII, and for pairs of a spaceless script, that is exact; a window with anything that folds to
+something else is tokenized. Where the copy cannot be aligned with the text or shows nothing
+(diacritics, full-width forms), the head of the text is tokenized instead.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ from typing import Final
 from service.text.folding import REGIONAL, SPACELESS, continues, kinds_of, normalise
 from service.text.spans import pieces, spans
 
-SCAN_CHARS: Final = 200_000
-"""How far into a text matches are looked for."""
+SCAN_CHARS: Final = 16_000
+FAR_SCAN_CHARS: Final = 200_000
+"""How far into a text matches are looked for, and how far when nothing is found so near."""
 
 FOLDED_CHARS: Final = 2_048
 TOKENIZED_CHARS: Final = 512
@@ -29,7 +31,7 @@ TOKENIZED_CHARS: Final = 512
 MAX_TERMS: Final = 24
 """Terms looked for; the longest ones where there are more."""
 
-MAX_PLACES: Final = 12
+MAX_PLACES: Final = 8
 """Places of one term that are looked at; rarer terms decide anyway."""
 
 TRIED_WINDOWS: Final = 3
@@ -42,6 +44,14 @@ Place = tuple[int, int, str]
 """(start, end, term)"""
 
 _SPACES: Final = re.compile(r"\s+")
+_UNEVEN: Final = re.compile(r"[^\S ]|  ")
+"""White space that is not a single space."""
+_FOLDED: Final = re.compile(
+    "[^\x00-\x7f\u2010-\u2027\u3001-\u3029\u3041-\u3096\u309d\u309e\u30a1-\u30fa\u30fc-\u30fe"
+    "\u4e00-\u9fff\uac00-\ud7a3\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]"
+)
+"""What may fold to something else: all but ASCII, kana, Han, Hangul and their punctuation."""
+_SOMETHING: Final = re.compile(r"\S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +77,7 @@ def snippet(text: str, terms: Collection[str], *, width_chars: int = 160) -> Sni
     """Cut the window that shows most of the terms.
 
     Args:
-        text: any text; looked at for `SCAN_CHARS` characters.
+        text: any text; looked at for `FAR_SCAN_CHARS` characters.
         terms: tokens of `service.text.tokenize`, of any stream.
         width_chars: longest window, at least 1.
 
@@ -82,9 +92,8 @@ def snippet(text: str, terms: Collection[str], *, width_chars: int = 160) -> Sni
     places = _places(text, wanted)
     for promised, first, last in _windows(places, width):
         tried = _around(text, first, last, width)
-        if text[tried[0] : tried[1]].isascii():
-            found = [place for place in places if tried[0] <= place[0] and place[1] <= tried[1]]
-        else:
+        found = [place for place in places if tried[0] <= place[0] and place[1] <= tried[1]]
+        if _FOLDED.search(text, *tried) or not all(map(_is_sure, found)):
             found = _matches(text, wanted, *tried)
         if _terms(found) > _terms(best):
             best, window = found, tried
@@ -103,6 +112,8 @@ def _terms(places: Iterable[Place]) -> int:
 def _places(text: str, wanted: frozenset[str]) -> list[Place]:
     """Where the terms may stand, in order of place."""
     places = _search(text[:SCAN_CHARS], wanted)
+    if not places and len(text) > SCAN_CHARS:
+        places = _search(text[:FAR_SCAN_CHARS], wanted)
     if not places and wanted and not text.isascii():
         head = text[:FOLDED_CHARS]
         folded = normalise(head)
@@ -138,6 +149,15 @@ def _is_border(text: str, at: int) -> bool:
     if not (before.isascii() and after.isascii() and before.isalnum() and after.isalnum()):
         return True
     return before.isdigit() != after.isdigit() or after.isupper() or before.isupper()
+
+
+def _is_sure(place: Place) -> bool:
+    """Whether what plain search finds in a window that nothing folds is a token.
+
+    A longer run of a spaceless script is one only where it stands alone.
+    """
+    start, end, term = place
+    return term.isascii() or end - start <= 2
 
 
 def _windows(places: list[Place], width: int) -> Iterator[tuple[int, int, int]]:
@@ -273,7 +293,9 @@ def _collapse(text: str, start: int, end: int, marks: list[tuple[int, int]]) -> 
     window = text[start:end]
     start += len(window) - len(window.lstrip())
     window = text[start:end].rstrip()
-    gaps = [(gap.end(), gap.end() - gap.start() - 1) for gap in _SPACES.finditer(window)]
+    gaps: list[tuple[int, int]] = []
+    if _UNEVEN.search(window):
+        gaps = [(gap.end(), gap.end() - gap.start() - 1) for gap in _SPACES.finditer(window)]
     ends = [after for after, _ in gaps]
     removed = [0, *itertools.accumulate(lost for _, lost in gaps)]
 
@@ -281,9 +303,9 @@ def _collapse(text: str, start: int, end: int, marks: list[tuple[int, int]]) -> 
         return offset - start - removed[bisect.bisect_right(ends, offset - start)]
 
     return Snippet(
-        text=_SPACES.sub(" ", window),
+        text=_SPACES.sub(" ", window) if gaps else window,
         marks=tuple((moved(first), moved(last)) for first, last in marks),
         start=start,
-        cut_head=bool(text[:start].strip()),
-        cut_tail=bool(text[end:].strip()),
+        cut_head=_SOMETHING.search(text, 0, start) is not None,
+        cut_tail=_SOMETHING.search(text, end) is not None,
     )

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from service.errors import IndexCorrupt
+from service.errors import IndexCorrupt, IndexTooOld
 from service.index.connection import open_writer
 from service.index.document import Document, Upsert
 from service.index.reader import IndexReader
@@ -68,8 +68,20 @@ def test_a_file_with_a_trigger_is_refused(tmp_path: Path) -> None:
         IndexReader(path)
 
 
+def test_a_file_of_an_older_layout_waits_for_its_writer(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    IndexWriter(path).close()
+    open_writer(path).execute(
+        "UPDATE meta SET value = 1 WHERE key = 'layout'; DROP TABLE word"
+    ).fetchall()
+    with pytest.raises(IndexTooOld, match="layout is 1"):
+        IndexReader(path)
+    IndexWriter(path).close()  # rebuilds it
+    IndexReader(path).close()
+
+
 def test_a_file_without_our_tables_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     open_writer(path).close()
-    with pytest.raises(IndexCorrupt, match="lacks the table"):
+    with pytest.raises(IndexCorrupt, match="no `meta` table"):
         IndexReader(path)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from service import text
 from service.errors import Conflict, IndexCorrupt, IndexTooNew, TooLarge
-from service.index import schema, writer
+from service.index import derived, schema
 from service.index.connection import open_writer
 from service.index.document import Delete, Document, Upsert
 from service.index.reader import IndexReader
@@ -104,10 +104,10 @@ def test_identifiers_follow_an_update(path: Path) -> None:
         index.apply([put_with("POL-358 and CR-292", "cr-292", "stays")])
     rows = IndexReader(path).connection.execute("SELECT token, source FROM ident ORDER BY token")
     assert rows.fetchall() == [
-        ("a", writer.OWN_REF),
-        ("cr-292", writer.DECLARED),
-        ("pol-358", writer.MENTIONED),
-        ("stays", writer.DECLARED),
+        ("a", derived.OWN_REF),
+        ("cr-292", derived.DECLARED),
+        ("pol-358", derived.MENTIONED),
+        ("stays", derived.DECLARED),
     ]
 
 
@@ -193,7 +193,7 @@ def test_a_rebuild_that_fails_changes_nothing(path: Path, monkeypatch: pytest.Mo
             raise OSError("disk full")
         return real(text)
 
-    monkeypatch.setattr(writer, "index_columns", failing)
+    monkeypatch.setattr(derived, "index_columns", failing)
     with pytest.raises(OSError, match="disk full"):
         IndexWriter(path)
     monkeypatch.undo()

@@ -31,14 +31,11 @@ def test_slips_at_the_start_are_each_kind_once() -> None:
     assert len(edits) == 2 + 2 + 2 * 25 + 2 * 26 - 1
 
 
-def test_near_terms_are_the_most_frequent_at_that_distance() -> None:
-    known = [("gateway", 9), ("getaway", 20), ("gateways", 3), ("gate-way", 50), ("gatewax", 9)]
+def test_near_words_are_those_at_that_distance() -> None:
+    known = ["gateway", "getaway", "gateways", "gatewax"]
     assert forgive.near("gatewya", known, 1) == ["gateway"]
-    assert forgive.near("gatway", [("gateway", 1), ("gataway", 5), ("2001", 7)], 1) == [
-        "gataway",
-        "gateway",
-    ]
-    assert forgive.near("gatway", [("gateways", 1)], 2) == ["gateways"]
+    assert forgive.near("gatway", ["gateway", "gataway", "getting"], 1) == ["gateway", "gataway"]
+    assert forgive.near("gatway", ["gateways"], 2) == ["gateways"]
 
 
 def test_numbers_and_identifiers_are_not_bent() -> None:

@@ -44,7 +44,7 @@ def test_more_occurrences_never_score_less_and_longer_texts_never_more(
 
 def test_recency_halves_and_ignores_the_future() -> None:
     now = 10 * scoring.RECENCY_HALF_LIFE_MS
-    times = np.array([now, now - scoring.RECENCY_HALF_LIFE_MS, now + 5], dtype=np.int64)
+    times = np.array([now, now - scoring.RECENCY_HALF_LIFE_MS, now + 5_000]) // 1_000
     assert scoring.recency(times, now).tolist() == [1.0, 0.5, 1.0]
 
 

@@ -11,10 +11,11 @@ WORDS = st.lists(st.sampled_from(["gateway", "retry", "重试", "c++", "é", "x"
 
 
 def test_a_sheet_is_the_documented_bytes() -> None:
-    raw = np.frombuffer(sheet.encode(["a", "a"], ["a", "b", "b", "b"]), dtype="<u4").tolist()
+    packed = sheet.encode(["a", "a"], ["a", "b", "b", "b"], tokens=7, updated_at=1_796_080_393_477)
+    raw = np.frombuffer(packed, dtype="<u4").tolist()
     entry_a = sheet.term_hash("a") << 6 | 1 << 2 | 2
     entry_b = sheet.term_hash("b") << 6 | 3 << 2
-    assert raw == [2, 4, *sorted([entry_a, entry_b])]
+    assert raw == [2, 4, 7, 1_796_080_393, *sorted([entry_a, entry_b])]
     assert sheet.lengths(sheet.encode(["a", "a"], ["b"])[:8]) == (2, 1)
 
 
@@ -27,8 +28,9 @@ def test_the_hash_of_a_term_stays(term: str, value: int) -> None:
 
 @given(st.lists(st.text(st.characters(exclude_characters=" \0"), min_size=1)))
 def test_the_terms_of_a_text_hash_as_each_does_alone(terms: list[str]) -> None:
-    raw = np.frombuffer(sheet.encode_columns("", "  ".join(terms)), dtype="<u4").tolist()
-    assert [word >> 6 for word in raw[2:]] == sorted(set(map(sheet.term_hash, terms)))
+    packed = sheet.encode_columns("", "  ".join(terms), tokens=0, updated_at=0)
+    raw = np.frombuffer(packed, dtype="<u4").tolist()
+    assert [word >> 6 for word in raw[sheet.HEADER :]] == sorted(set(map(sheet.term_hash, terms)))
 
 
 def test_hashes_of_like_terms_are_as_even_as_chance() -> None:
@@ -39,8 +41,19 @@ def test_hashes_of_like_terms_are_as_even_as_chance() -> None:
 
 
 def test_a_term_hashes_alike_wherever_it_stands() -> None:
-    far = np.frombuffer(sheet.encode_columns("", "x " * 200_000 + "gateway"), dtype="<u4").tolist()
+    packed = sheet.encode_columns("", "x " * 200_000 + "gateway", tokens=0, updated_at=0)
+    far = np.frombuffer(packed, dtype="<u4").tolist()
     assert sheet.term_hash("gateway") << 6 | 1 << 2 in far
+
+
+@given(st.integers(-(2**62), 2**62), st.integers(0, 2**40))
+def test_a_touched_sheet_is_that_of_the_other_time(updated_at: int, tokens: int) -> None:
+    old = sheet.encode(["a"], ["b"], tokens=tokens, updated_at=5)
+    new = sheet.encode(["a"], ["b"], tokens=tokens, updated_at=updated_at)
+    assert sheet.touched(old, updated_at) == new
+    held = sheet.Sheets([new])
+    assert held.tokens.tolist() == [min(tokens, 2**32 - 1)]
+    assert held.updated_s.tolist() == [min(max(updated_at // 1_000, 0), 2**32 - 1)]
 
 
 @given(st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=8))
