@@ -12,19 +12,15 @@ import apsw
 from service.errors import IndexCorrupt
 from service.index import schema
 from service.index.document import Document
+from service.index.words import Words
 from service.ranking import sheet
 from service.text import estimate_tokens, fold_identifier, identifiers_in, index_columns
 
 #: Where an identifier of a document comes from, best first.
 OWN_REF, DECLARED, MENTIONED = 0, 1, 2
 
-#: Words known to be in the dictionary, remembered between batches; about 90 bytes each.
-WORDS_REMEMBERED = 50_000
-
-_REPLACE_FTS = (
-    f"INSERT OR REPLACE INTO doc_fts(rowid, {', '.join(schema.FTS_COLUMNS)})"
-    " VALUES (?,?,?,?,?,?,?,?,?)"
-)
+_INTO_FTS = f"INTO doc_fts(rowid, {', '.join(schema.FTS_COLUMNS)}) VALUES (?,?,?,?,?,?,?,?,?)"
+_INTO_SHEET = "INTO doc_sheet(id, sheet) VALUES (?, ?)"
 
 
 class Derived:
@@ -37,7 +33,7 @@ class Derived:
     def __init__(self, connection: apsw.Connection) -> None:
         self.title_terms = self.body_terms = 0
         self._connection = connection
-        self._words: set[str] = set()
+        self._words = Words(connection)
 
     def create(self) -> None:
         """Empty tables in place of whatever there is."""
@@ -45,11 +41,12 @@ class Derived:
             self._connection.execute(f"DROP TABLE IF EXISTS {name}")
         self._connection.execute(schema.DERIVED_TABLES)
         self.title_terms = self.body_terms = 0
-        self._words.clear()
+        self._words.forget()
 
     def add(self, doc_id: int, document: Document) -> None:
         """Write what is derived from a new document."""
-        self._write(doc_id, document, {})
+        # A plain insert saves looking for what it might replace.
+        self._write("INSERT ", doc_id, document, {})
 
     def replace(self, doc_id: int, document: Document) -> None:
         """Write what is derived from a document that was there with another content."""
@@ -57,7 +54,7 @@ class Derived:
         linked: Any = self._connection.execute(
             "SELECT token, source FROM ident WHERE doc_id = ?", (doc_id,)
         )
-        self._write(doc_id, document, dict(linked))
+        self._write("INSERT OR REPLACE ", doc_id, document, dict(linked))
 
     def touch(self, doc_id: int, updated_at: int) -> None:
         """The document has another time and the same content."""
@@ -77,36 +74,25 @@ class Derived:
         """Make FTS5's index one segment: a term is then found by one look-up."""
         self._connection.execute("INSERT INTO doc_fts(doc_fts) VALUES ('optimize')")
 
-    def committed(self) -> None:
-        """The transaction is over: keep what is remembered within its bound."""
-        if len(self._words) > WORDS_REMEMBERED:
-            self._words.clear()
-
     def rolled_back(self) -> None:
-        """The transaction failed: what was learned in it is not in the file."""
-        self._words.clear()
+        """The transaction failed."""
+        self._words.forget()
 
     # --- inside
 
-    def _write(self, doc_id: int, document: Document, linked: dict[str, int]) -> None:
+    def _write(self, verb: str, doc_id: int, document: Document, linked: dict[str, int]) -> None:
         """Write all that is derived; `linked` is what `ident` holds of the document before."""
         title, title_sub = index_columns(document.title)
         body = [index_columns(text) for text in (document.summary, document.note, document.meta)]
         streams = (title, *(orig for orig, _ in body), title_sub, *(sub for _, sub in body))
-        self._connection.execute(_REPLACE_FTS, (doc_id, *streams))
-        in_title, in_body = f"{title} {title_sub}", " ".join(map(" ".join, body))
+        self._connection.execute(verb + _INTO_FTS, (doc_id, *streams))
+        terms = sheet.HashedTerms(f"{title} {title_sub}", " ".join(map(" ".join, body)))
+        self._words.learn(terms)
         text = f"{document.title}\n{document.summary}\n{document.note}"
-        packed = sheet.encode_columns(
-            in_title,
-            in_body,
-            tokens=estimate_tokens(text.strip()),
-            updated_at=document.updated_at,
-        )
+        tokens = 0 if text.isspace() else estimate_tokens(text)
+        packed = sheet.pack(terms, tokens=tokens, updated_at=document.updated_at)
+        self._connection.execute(verb + _INTO_SHEET, (doc_id, packed))
         self._count_terms(packed, 1)
-        self._connection.execute(
-            "INSERT OR REPLACE INTO doc_sheet(id, sheet) VALUES (?, ?)", (doc_id, packed)
-        )
-        self._learn(in_title, in_body)
         self._link(doc_id, _identifiers(document, text), linked)
 
     def _link(self, doc_id: int, identifiers: dict[str, int], linked: dict[str, int]) -> None:
@@ -121,15 +107,6 @@ class Derived:
                 "INSERT OR REPLACE INTO ident(token, doc_id, source) VALUES (?, ?, ?)",
                 [(token, doc_id, source) for token, source in new],
             )
-
-    def _learn(self, *columns: str) -> None:
-        """Keep plain words in the dictionary that forgiving lanes look through."""
-        terms: set[str] = set()
-        terms.update(*(column.split() for column in columns))
-        new = [(term,) for term in terms - self._words if schema.is_word(term)]
-        if new:
-            self._connection.executemany("INSERT OR IGNORE INTO word(term) VALUES (?)", new)
-            self._words.update(term for (term,) in new)
 
     def _sheet(self, doc_id: int) -> bytes:
         packed: Any = self._connection.execute(

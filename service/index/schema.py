@@ -80,18 +80,6 @@ STAMPS = frozenset(
 #: What must be in a file before a reader serves it.
 EXPECTED = frozenset({"meta", "doc", "doc_fts", "doc_sheet", "word", "ident", "tombstone"})
 
-#: Bounds on the letters of a word of the dictionary.
-WORD_SHORTEST, WORD_LONGEST = 2, 24
-
-
-def is_word(term: str) -> bool:
-    """Whether a term belongs into `word`: plain Latin letters, as words that may be misspelt are.
-
-    FTS5's own dictionary would do, but to step over a term it walks all of the term's postings.
-    `word` may hold words that no document holds any more.
-    """
-    return term.isascii() and term.isalpha() and WORD_SHORTEST <= len(term) <= WORD_LONGEST
-
 
 def create(connection: apsw.Connection, *, tokenizer_version: int) -> None:
     """Lay out an empty file inside the caller's transaction, as version 0."""

@@ -299,7 +299,6 @@ class IndexWriter:
                 self._connection.execute("ROLLBACK")
             self._derived.rolled_back()
             raise
-        self._derived.committed()
 
 
 def read_documents(connection: apsw.Connection) -> Iterator[tuple[int, Document]]:

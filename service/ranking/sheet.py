@@ -66,47 +66,71 @@ def term_hash(term: str) -> int:
     return ((value ^ value >> 32) * _STIR & _ONES) >> (64 - HASH_BITS)
 
 
-def _hashes(raw: bytes) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """Where the terms of a text begin that begins with a space, and the `term_hash` of each."""
-    codes = np.frombuffer(raw.translate(_SEPARATORS), dtype=np.uint8)
-    powers, inverses = _POWERS if len(raw) <= len(_POWERS[0]) else _powers(len(raw))
-    inside = codes != 0
-    starts = np.flatnonzero(inside[1:] > inside[:-1]) + 1
-    if not len(starts):
-        return starts, np.empty(0, dtype=np.uint32)
-    values = np.add.reduceat(codes * powers[: len(codes)], starts) * inverses[starts]
-    values ^= values >> np.uint64(32)
-    return starts, ((values * np.uint64(_STIR)) >> np.uint64(64 - HASH_BITS)).astype(np.uint32)
+class HashedTerms:
+    """The terms of a document, hashed all at once.
+
+    Attributes:
+        raw: all terms in UTF-8, with a space before each and one at the end.
+        starts: int64 (n,), where each begins in `raw`; those of the title come first.
+        values: uint64 (n,), a hash of each that tells terms apart for certain enough to skip them.
+        title_terms: how many are of the title.
+    """
+
+    def __init__(self, title: str, body: str) -> None:
+        """From terms that stand in two strings, with spaces between them."""
+        head = f" {title} ".encode("utf-8", "surrogatepass")
+        self.raw = head + body.encode("utf-8", "surrogatepass") + b" "
+        codes = np.frombuffer(self.raw.translate(_SEPARATORS), dtype=np.uint8)
+        powers, inverses = _POWERS if len(codes) <= len(_POWERS[0]) else _powers(len(codes))
+        inside = codes != 0
+        starts: NDArray[np.int64] = np.flatnonzero(inside[1:] > inside[:-1]) + 1
+        self.starts = starts
+        self.values = np.empty(0, dtype=np.uint64)
+        if len(starts):
+            values = np.add.reduceat(codes * powers[: len(codes)], starts) * inverses[starts]
+            self.values = values ^ (values >> np.uint64(32))
+        self.title_terms = int(starts.searchsorted(len(head)))
+
+    def term(self, place: int) -> bytes:
+        """One of the terms, in UTF-8."""
+        start = int(self.starts[place])
+        return self.raw[start : self.raw.index(b" ", start)]
+
+    def short(self) -> NDArray[np.uint32]:
+        """The `term_hash` of each, uint32 (n,)."""
+        return ((self.values * np.uint64(_STIR)) >> np.uint64(64 - HASH_BITS)).astype(np.uint32)
 
 
 def encode(
     title: Iterable[str], body: Iterable[str], *, tokens: int = 0, updated_at: int = 0
 ) -> bytes:
     """Build a sheet from the terms of the title and of everything else (both streams)."""
-    return encode_columns(" ".join(title), " ".join(body), tokens=tokens, updated_at=updated_at)
+    terms = HashedTerms(" ".join(title), " ".join(body))
+    return pack(terms, tokens=tokens, updated_at=updated_at)
 
 
-def encode_columns(title: str, body: str, *, tokens: int, updated_at: int) -> bytes:
-    """As `encode`, from terms that stand in one string, with spaces between them.
+def pack(terms: HashedTerms, *, tokens: int, updated_at: int) -> bytes:
+    """Build a sheet.
 
     Args:
-        title: terms of the title.
-        body: terms of everything else.
+        terms: all of the document, over both streams.
         tokens: the document's estimated language model tokens.
         updated_at: ms since 1970; kept in seconds, and within 1970 to 2106.
     """
-    head = f" {title} ".encode("utf-8", "surrogatepass")
-    starts, hashes = _hashes(head + body.encode("utf-8", "surrogatepass"))
-    terms = len(starts)
-    title_terms = int(starts.searchsorted(len(head)))
-    header = (title_terms, terms - title_terms, min(tokens, _WORD_MOST), _seconds(updated_at))
-    if not terms:
+    count = len(terms.starts)
+    header = (
+        terms.title_terms,
+        count - terms.title_terms,
+        min(tokens, _WORD_MOST),
+        _seconds(updated_at),
+    )
+    if not count:
         return struct.pack("<4I", *header)
-    marked = hashes << np.uint32(1)
-    marked[:title_terms] |= 1  # of the title
+    marked = terms.short() << np.uint32(1)
+    marked[: terms.title_terms] |= 1  # of the title
     marked.sort()
     hashes = marked >> np.uint32(1)
-    is_first = np.ones(terms, dtype=np.bool_)
+    is_first = np.ones(count, dtype=np.bool_)
     np.not_equal(hashes[1:], hashes[:-1], out=is_first[1:])
     firsts = np.flatnonzero(is_first)
     in_title = np.add.reduceat(marked & 1, firsts, dtype=np.intp)

@@ -41,7 +41,7 @@ def _by_byte() -> NDArray[np.float64]:
 
 
 _BYTE_WEIGHTS: Final = _by_byte()
-_IS_SPACE: Final = np.isin(np.arange(256), list(b" \t\n\r\x0b\x0c"))
+_SHAPE: Final = bytes(0x20 if byte in b" \t\n\r\x0b\x0c" else 0x78 for byte in range(256))
 
 
 def estimate_tokens(text: str) -> int:
@@ -51,8 +51,8 @@ def estimate_tokens(text: str) -> int:
     """
     if not text:
         return 0
-    raw = np.frombuffer(text.encode("utf-8", "replace"), dtype=np.uint8)
-    is_space = _IS_SPACE[raw]
-    words = np.count_nonzero(is_space[:-1] & ~is_space[1:]) + (not is_space[0])
-    estimate = _WORD * words + np.bincount(raw, minlength=256) @ _BYTE_WEIGHTS
-    return max(1, round(float(estimate)))
+    raw = text.encode("utf-8", "replace")
+    shape = raw.translate(_SHAPE)
+    words = shape.count(b" x") + shape.startswith(b"x")
+    counts = np.bincount(np.frombuffer(raw, dtype=np.uint8), minlength=256)
+    return max(1, round(_WORD * words + float(counts @ _BYTE_WEIGHTS)))

@@ -28,7 +28,7 @@ def test_the_hash_of_a_term_stays(term: str, value: int) -> None:
 
 @given(st.lists(st.text(st.characters(exclude_characters=" \0"), min_size=1)))
 def test_the_terms_of_a_text_hash_as_each_does_alone(terms: list[str]) -> None:
-    packed = sheet.encode_columns("", "  ".join(terms), tokens=0, updated_at=0)
+    packed = sheet.pack(sheet.HashedTerms("", "  ".join(terms)), tokens=0, updated_at=0)
     raw = np.frombuffer(packed, dtype="<u4").tolist()
     assert [word >> 6 for word in raw[sheet.HEADER :]] == sorted(set(map(sheet.term_hash, terms)))
 
@@ -41,7 +41,8 @@ def test_hashes_of_like_terms_are_as_even_as_chance() -> None:
 
 
 def test_a_term_hashes_alike_wherever_it_stands() -> None:
-    packed = sheet.encode_columns("", "x " * 200_000 + "gateway", tokens=0, updated_at=0)
+    terms = sheet.HashedTerms("", "x " * 200_000 + "gateway")
+    packed = sheet.pack(terms, tokens=0, updated_at=0)
     far = np.frombuffer(packed, dtype="<u4").tolist()
     assert sheet.term_hash("gateway") << 6 | 1 << 2 in far
 

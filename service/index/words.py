@@ -1,0 +1,51 @@
+"""The dictionary of plain words that forgiving lanes look through: the table `word`.
+
+FTS5's own dictionary would do, but to step over a term it walks all of the term's postings. `word`
+may hold words that no document holds any more.
+"""
+
+from __future__ import annotations
+
+import apsw
+import numpy as np
+
+from service.ranking.sheet import HashedTerms
+
+#: Bounds on the letters of a word; words are ASCII letters, as those that may be misspelt are.
+SHORTEST, LONGEST = 2, 24
+#: Terms that one writer remembers to have seen: 8 bytes each.
+SEEN = 1 << 17
+_PLACES = np.uint64(SEEN - 1)
+
+
+class Words:
+    """Adds to the dictionary of one file what it does not hold yet."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._connection = connection
+        # Terms seen, by hash, one in each place: a term whose place was taken is added again,
+        # which changes nothing.
+        self._seen = np.zeros(SEEN, dtype=np.uint64)
+
+    def learn(self, terms: HashedTerms) -> None:
+        """Add the words among a document's terms."""
+        initials = np.frombuffer(terms.raw, dtype=np.uint8)[terms.starts]
+        plain = np.flatnonzero((initials >= ord("a")) & (initials <= ord("z")))
+        values = terms.values[plain]
+        places = values & _PLACES
+        unseen = np.flatnonzero(self._seen[places] != values)
+        if not len(unseen):
+            return
+        self._seen[places[unseen]] = values[unseen]
+        found = {terms.term(place) for place in plain[unseen].tolist()}
+        words = [
+            (term.decode("ascii"),)
+            for term in found
+            if term.isalpha() and SHORTEST <= len(term) <= LONGEST
+        ]
+        if words:
+            self._connection.executemany("INSERT OR IGNORE INTO word(term) VALUES (?)", words)
+
+    def forget(self) -> None:
+        """What was learned is not in the file: a transaction was rolled back, a table dropped."""
+        self._seen[:] = 0
