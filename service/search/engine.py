@@ -32,7 +32,7 @@ IDENTIFIER_WORTH = 1_000.0
 #: Terms that bring at least this many documents also say which hold them in the title.
 TITLE_SCAN_FROM = lanes.TIER // 4
 #: Postings that such a scan steps over, about 40 ns each.
-TITLE_WALK = 12_000
+TITLE_WALK = 8_000
 #: Units of a query that are looked at; `read_as` says what was dropped.
 UNITS = 64
 

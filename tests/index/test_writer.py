@@ -280,3 +280,43 @@ def test_any_history_leaves_what_its_end_state_alone_would(
         for name in ("long.db", "short.db")
     ]  # fmt: skip
     assert counts[0] == counts[1]
+
+
+def segments(path: Path) -> int:
+    rows = open_writer(path).execute("SELECT count(DISTINCT segid) FROM doc_fts_idx")
+    return int(rows.get)
+
+
+def test_a_large_batch_leaves_one_segment_and_small_ones_are_left_alone(path: Path) -> None:
+    with IndexWriter(path) as index:
+        for n in range(3):
+            index.apply([put(f"early-{n}", "otter")])
+        assert segments(path) == 3
+        index.apply([put(f"many-{n}", f"heron {n}") for n in range(600)])
+        assert segments(path) == 1
+        index.apply([put("late", "otter")])
+        assert segments(path) == 2
+        # a second large batch that is small against the rest waits for more
+        index.apply([put(f"x-{n}", f"egret {n}") for n in range(3_000)])
+        index.apply([put(f"y-{n}", f"egret {n}") for n in range(600)])
+        assert segments(path) == 2
+    assert len(matches(path, "egret")) == 3_600
+
+
+def words(path: Path) -> list[str]:
+    return [term for (term,) in open_writer(path).execute("SELECT term FROM word ORDER BY term")]
+
+
+def test_the_dictionary_holds_plain_words_alone(path: Path) -> None:
+    with IndexWriter(path) as index:
+        index.apply([put("a", "Otter v2 重试 gateways-dev x 2041"), put("b", "otter Café", 2)])
+        assert words(path) == ["cafe", "dev", "gateways", "otter"]
+
+
+def test_a_batch_that_fails_unlearns_its_words(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with IndexWriter(path, documents_most=1) as index:
+        with pytest.raises(TooLarge):
+            index.apply([put("a", "otter"), put("b", "heron")])
+        assert words(path) == []
+        index.apply([put("a", "otter")])
+        assert "otter" in words(path)

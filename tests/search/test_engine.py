@@ -72,6 +72,26 @@ def test_quotes_require_and_minus_excludes(tmp_path: Path) -> None:
     assert world.refs('operator -"event operator"') == ["b"]
 
 
+def test_a_phrase_that_nobody_wrote_is_read_as_words_and_said_to_be(tmp_path: Path) -> None:
+    world = World(
+        tmp_path,
+        [
+            {"ref": "a", "title": "the gateway retries twice"},
+            {"ref": "b", "title": "twice the gateway"},
+            {"ref": "c", "title": "nothing of the kind"},
+        ],
+    )
+    found = world.search('"retries gateway twice" -kind')
+    assert [hit.ref for hit in found.hits] == ["a", "b"]
+    assert (found.read_as["phrases"], found.read_as["phrases_nowhere"]) == (
+        [],
+        ["retries gateway twice"],
+    )
+    found = world.search('"gateway retries"')
+    assert [hit.ref for hit in found.hits] == ["a"]
+    assert (found.read_as["phrases"], found.read_as["phrases_nowhere"]) == (["gateway retries"], [])
+
+
 def test_an_excluded_word_excludes_identifier_hits_too(tmp_path: Path) -> None:
     world = World(
         tmp_path,

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from service.index.reader import IndexReader
+from service.ranking import lanes
 from service.search import postings
 from service.search.postings import Memory, Postings, Scope
 from tests.search.world import World
@@ -58,3 +61,34 @@ def test_memory_forgets_the_least_recently_asked(tmp_path: Path) -> None:
             assert found.scans == 5
     finally:
         postings.REMEMBERED_TERMS = limit
+
+
+def test_a_phrase_of_common_words_is_looked_for_in_the_newest_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(tmp_path, [{"ref": str(n), "title": "all the same"} for n in range(100)])
+    reader = IndexReader(world.path)
+    with reader.snapshot():
+        found = Postings(reader.connection, Scope())
+        assert len(found.together('"all the"', ["all", "the"], 1_000)) == 100
+        monkeypatch.setattr(lanes, "WALK_LIMIT", 400)
+        monkeypatch.setattr(Postings.floor, "__defaults__", (400,))
+        # 100 + 100 postings, and 6 * 100 for where they meet: half of that is within the limit
+        assert found.together('"the same"', ["the", "same"], 1_000).tolist() == list(
+            range(100, 50, -1)
+        )
+        assert len(found.together('"all nowhere"', ["all", "nowhere"], 1_000)) == 0
+
+
+def test_what_is_required_and_nowhere_is_known_at_once(tmp_path: Path) -> None:
+    world = World(tmp_path, [{"ref": "a", "title": "red heron"}, {"ref": "b", "title": "blue"}])
+    reader = IndexReader(world.path)
+    with reader.snapshot():
+        for required, barren in (
+            ([], False),
+            (['"red heron"'], False),
+            (['"heron red"'], True),
+            (['"red"', '"blue"'], True),
+        ):
+            found = Postings(reader.connection, Scope(), required=required)
+            assert found.barren is barren
