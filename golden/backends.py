@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -29,6 +30,10 @@ class OpenIndex:
 
     def __init__(self, path: Path) -> None:
         self._reader = IndexReader(path)
+        # What the run itself holds (a corpus, judgements) is not the engine's to be walked over
+        # by the garbage collector in the middle of a search.
+        gc.collect()
+        gc.freeze()
 
     def search(
         self,

@@ -332,7 +332,8 @@ class _Finder:
             phrases={
                 place: self._holds(ids, unit.parts)
                 for place, unit in enumerate(units)
-                if len(unit.parts) > 1
+                # In a long text no single word's letter is worth a walk through its parts.
+                if self._whole and len(unit.parts) > 1
             },
             members={
                 lookup.term: self._matches(ids, lookup.term)
