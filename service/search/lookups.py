@@ -26,7 +26,7 @@ PREFIX_FREQUENCY = 3
 #: Words of a query, and terms they are cut into, that are looked up in full; and how far a word is
 #: scanned to choose them.
 FOCUS_UNITS = 16
-FOCUS_TERMS = 32
+FOCUS_TERMS = 24
 FOCUS_SCAN = 128
 #: How many words of a query are scanned to choose them: the longest, which tend to be rare.
 FOCUS_TRIED = 40
