@@ -12,7 +12,7 @@ import numpy as np
 from service.ranking.sheet import HashedTerms
 
 #: Bounds on the letters of a word; words are ASCII letters, as those that may be misspelt are.
-SHORTEST, LONGEST = 2, 24
+SHORTEST, LONGEST = 2, 64
 #: Terms that one writer remembers to have seen: 8 bytes each.
 SEEN = 1 << 17
 _PLACES = np.uint64(SEEN - 1)

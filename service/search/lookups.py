@@ -35,6 +35,8 @@ FOCUS_TRIED = 40
 PREFIX_UNITS = 2
 #: Bounds on what is tried and taken.
 PREFIX_SCANNED = 256
+#: Letters from which on few terms begin so, and those of any kind are looked through.
+PREFIX_TELLING = 5
 PREFIX_TAKEN = 6
 PREFIX_LONGEST = 64
 TYPO_TAKEN = 5
@@ -192,7 +194,7 @@ def _split(word: str, postings: Postings, vocabulary: Vocabulary) -> list[Altern
 
 def _unfinished(word: str, postings: Postings, vocabulary: Vocabulary) -> list[Alternative]:
     """Known terms that begin with the word, nearest in length and most frequent first."""
-    if forgive.bendable(word):
+    if forgive.bendable(word) and len(word) < PREFIX_TELLING:
         terms = vocabulary.beginning(word, shortest=len(word) + 1, longest=PREFIX_LONGEST)
     else:
         terms = vocabulary.terms_beginning(word, longest=PREFIX_LONGEST, most=PREFIX_SCANNED)
