@@ -7,6 +7,7 @@ from importlib.metadata import version
 import click
 
 from golden.commands import bench, golden
+from golden.fleet_commands import fleet
 from service.commands.push import push
 from service.commands.search import search
 from service.commands.tenants import key, tenant
@@ -19,5 +20,5 @@ def main() -> None:
     """Hosted search over the memory of people who work with AI agents."""
 
 
-for command in (up, writer, reader, tenant, key, push, search, golden, bench):
+for command in (up, writer, reader, tenant, key, push, search, golden, bench, fleet):
     main.add_command(command)

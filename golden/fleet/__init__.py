@@ -1,0 +1,1 @@
+"""A fleet of real roles on this machine: started, driven, broken on purpose, measured."""
