@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from service.index.reader import IndexReader
-from service.ranking import evidence, lanes, scoring
-from service.ranking.sheet import Sheets
-from service.ranking.terms import PREFIX_MARK, Unit, expression, group, quote, strict_expression
+from service.ranking import lanes, scoring
+from service.ranking.terms import Unit, expression, group, quote, strict_expression
 from service.search import cursor, identifiers, lookups, page
+from service.search.candidates import Candidates
 from service.search.postings import NOTHING, Ids, Memory, Postings, Scope
 from service.search.request import SearchRequest, SearchResult
 from service.search.vocabulary import Vocabulary
 from service.text import ParsedQuery, parse_query, tokenize
 
-#: Documents that lane A brings, for a query of at most so many units; what one scan for a phrase
-#: may return.
+#: Documents that lane A brings, for a query of at most so many units.
 STRICT_LIMIT = 1_000
 STRICT_UNITS = 8
-PHRASE_LIMIT = 4_000
 #: Worth in the first cut, against the summed rarities (at most about 15) of lane B.
 STRICT_WORTH = 20.0
 IDENTIFIER_WORTH = 1_000.0
@@ -211,9 +208,8 @@ class _Finder:
         """Score candidates, put them in order, and give the first ones after a place."""
         if not len(ids):
             return []
-        sheets = self._sheets(ids)
-        components = self._components(ids, sheets)
-        components["recency"] = scoring.recency(sheets.updated_s, self._reader.committed_at)
+        found = Candidates(self._reader, ids, self._postings)
+        components = found.components(self._plan, self._identifiers, whole=self._whole)
         score = scoring.total(components)
         order = scoring.order(score, ids)
         seen = (score > after.score) | ((score == after.score) & (ids >= after.row))
@@ -222,7 +218,7 @@ class _Finder:
                 tier=tier,
                 row=int(ids[at]),
                 score=float(score[at]),
-                tokens=int(sheets.tokens[at]),
+                tokens=int(found.sheets.tokens[at]),
                 components={name: float(values[at]) for name, values in components.items()},
             )
             for at in order[~seen[order]][:most].tolist()
@@ -297,83 +293,3 @@ class _Finder:
         return np.sort(found[: lanes.TIER]), len(found) > lanes.TIER
 
     # --- scoring
-
-    def _sheets(self, ids: Ids) -> Sheets:
-        rows: Any = self._reader.connection.execute(
-            "SELECT sheet FROM json_each(?) AS wanted"
-            " JOIN doc_sheet ON doc_sheet.id = wanted.value",
-            (json.dumps(ids.tolist()),),
-        )
-        return Sheets(sheet for (sheet,) in rows)
-
-    def _components(self, ids: Ids, sheets: Sheets) -> dict[str, scoring.Floats]:
-        n = len(ids)
-        matches = [self._identifiers.get(row, identifiers.NO_MATCH) for row in ids.tolist()]
-        names = ("strict", "relaxed", "coverage", "title", "density", "phrase")
-        components = dict.fromkeys(names, np.zeros(n))
-        components["identifier"] = np.array([match.worth for match in matches])
-        components["ref"] = np.array([match.own for match in matches])
-        units = self._plan.units
-        if not units:
-            return components
-        meta, docs = self._reader.meta, max(self._reader.docs, 1)
-        lengths = scoring.Lengths.of(
-            sheets.title_length,
-            sheets.body_length,
-            meta["title_terms"] / docs,
-            meta["body_terms"] / docs,
-        )
-        sheets.look_up(lookup.term for lookup in self._plan.lookups if " " not in lookup.term)
-        found = evidence.gather(
-            units,
-            self._plan.lookups,
-            sheets,
-            lengths,
-            phrases={
-                place: self._holds(ids, unit.parts)
-                for place, unit in enumerate(units)
-                # In a long text no single word's letter is worth a walk through its parts.
-                if self._whole and len(unit.parts) > 1
-            },
-            members={
-                lookup.term: self._matches(ids, lookup.term)
-                for lookup in self._plan.lookups
-                if " " in lookup.term
-            },
-            docs=docs,
-        )
-        asked = sum(max(1, len(unit.parts)) for unit in units)
-        components["strict"] = np.where(found.whole, found.relaxed, 0.0)
-        components["relaxed"] = found.relaxed
-        components["coverage"] = found.coverage
-        components["title"] = found.title
-        components["density"] = np.minimum(
-            1.0, found.title * asked / np.maximum(sheets.title_length, 1.0)
-        )
-        if len(units) > 1 and self._whole and found.whole.any():
-            components["phrase"] = self._phrase(ids, found.whole, units)
-        return components
-
-    def _phrase(self, ids: Ids, whole: Any, units: Sequence[Unit]) -> scoring.Floats:
-        """1 where the query stands as one phrase, which needs a candidate that holds all of it."""
-        share = np.zeros(len(ids))
-        among = ids[whole]
-        parts = [part for unit in units for part in (unit.parts or (unit.text,))]
-        share[whole] = np.where(
-            self._holds(among, [unit.text for unit in units]), 1.0, 0.9 * self._holds(among, parts)
-        )
-        return share
-
-    def _matches(self, ids: Ids, term: str) -> Any:
-        """Which of the rows, in rising order, hold a looked-up term that no sheet can tell."""
-        if not term.endswith(PREFIX_MARK):
-            return self._holds(ids, term.split(" "))
-        found = self._postings.ids(expression(term), PHRASE_LIMIT, above=int(ids[0]) - 1)
-        return np.isin(ids, found)
-
-    def _holds(self, ids: Ids, phrase: Sequence[str]) -> Any:
-        """Which of the rows, in rising order, hold the terms side by side."""
-        found = self._postings.together(
-            quote(phrase), phrase, PHRASE_LIMIT, above=int(ids[0]) - 1 if len(ids) else 0
-        )
-        return np.isin(ids, found)
