@@ -22,7 +22,15 @@ from starlette.middleware import Middleware
 from service.errors import MemlaneError
 from service.http.limits import Gate
 from service.http.middleware import Envelope
-from service.http.node import Files, Node, Role, SearchFunction, Tenants, WriterParts
+from service.http.node import (
+    Files,
+    Lifecycle,
+    Node,
+    Role,
+    SearchFunction,
+    Tenants,
+    WriterParts,
+)
 from service.http.routes import ROUTES, http_error, known_error
 from service.search import engine
 from service.settings import Settings
@@ -73,6 +81,7 @@ def create_writer_app(
     settings: Settings,
     tenants: Tenants,
     registry: Registry,
+    lifecycle: Lifecycle,
     view: RegistryView,
     counters: Path,
     resources: Resources = (),
@@ -84,6 +93,7 @@ def create_writer_app(
         settings: the limits.
         tenants: the files it owns.
         registry: the registry it owns.
+        lifecycle: what may become of its tenants.
         view: the same registry, read side.
         counters: the node's folder of state counters, the same for all its workers.
         resources: see `create_reader_app`.
@@ -97,7 +107,7 @@ def create_writer_app(
         counters,
         resources,
         search=search,
-        writer=WriterParts(tenants, registry),
+        writer=WriterParts(tenants, registry, lifecycle),
     )
 
 
@@ -141,6 +151,13 @@ def _create(
                 patience_ms=settings.request_ms,
                 name="batches",
             ),
+            exports=Gate(
+                running=settings.exports_running,
+                waiting=settings.export_queue,
+                patience_ms=settings.request_ms,
+                name="exports",
+            ),
+            export_folder=counters.with_name("exports"),
         )
 
     app = Starlette(

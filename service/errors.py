@@ -8,6 +8,7 @@
     │   ├── InvalidCursor
     │   └── TooLarge                   over a limit, which it names
     ├── Unauthorized  Forbidden        no key, a bad key / a key without the right
+    │   └── TenantSuspended            the key is good, its tenant is suspended
     ├── NotFound                       tenant, document
     ├── Conflict                       idempotency key in flight or reused with another body
     ├── ReplicaBehind                  older than `min_version` or `max_staleness_ms` allows
@@ -87,6 +88,12 @@ class Forbidden(MemlaneError):
     """The key is valid and lacks the right."""
 
     hint_default = "Use a key with the scope named above."
+
+
+class TenantSuspended(Forbidden):
+    """The tenant is suspended; nothing of it is lost."""
+
+    hint_default = "Ask the operator to resume the tenant."
 
 
 class NotFound(MemlaneError):

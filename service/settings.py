@@ -82,6 +82,10 @@ class Settings:
     sqlite_cache_kib: int = _setting(16 * KIB, "page cache of one read connection")
 
     # --- replication
+    store_timeout_ms: int = _setting(10_000, "longest one request to an S3 object store may take")
+    store_retries: int = _setting(
+        3, "repeats of a request to an S3 object store that failed and is safe to repeat", least=0
+    )
     sync_interval_ms: int = _setting(1_000, "how often Litestream uploads on its own")
     heads_interval_ms: int = _setting(
         250, "how often the writer publishes heads when something changed"
@@ -99,6 +103,35 @@ class Settings:
     drain_ms: int = _setting(
         15_000, "longest a role may take to finish what it holds when asked to stop"
     )
+    lease_ms: int = _setting(
+        10_000,
+        "how long a writer owns its shard beyond a renewal of its lease; a third of it passes"
+        " between renewals, and a crashed owner is replaced after it",
+        least=500,
+    )
+    litestream_silence_ms: int = _setting(
+        10_000, "silence after which a Litestream that runs and does not answer is killed"
+    )
+    old_epochs_ms: int = _setting(
+        86_400_000,
+        "how long objects of older epochs stay once a newer one is announced (slow readers,"
+        " restore to a time); longer than Litestream's 30 m for level 0",
+    )
+    erase_ms: int = _setting(
+        60_000, "longest one attempt to erase a deleted tenant; it is tried again after that"
+    )
+    erase_wait_ms: int = _setting(
+        20_000, "longest a deletion's call waits for its receipt before it answers 202", least=0
+    )
+    erase_settle_ms: int = _setting(
+        1_000, "between two listings of a deleted tenant's objects: uploads under way end in it"
+    )
+    exports_running: int = _setting(2, "exports copied or sent at once in one worker")
+    export_queue: int = _setting(8, "exports waiting in one worker before it answers 503")
+    export_ms: int = _setting(600_000, "longest an export may take to be copied and sent")
+    export_free_bytes: int = _setting(
+        256 * MIB, "free space that must be left on the disk beside an export's copy", least=0
+    )
     child_backoff_ms: int = _setting(
         15_000, "longest wait before a crashed child process is started again"
     )
@@ -110,6 +143,49 @@ class Settings:
     )
     resident_bytes: int = _setting(
         64 * 1024 * MIB, "most bytes of tenants a reader keeps on its disk"
+    )
+    cache_free_bytes: int = _setting(
+        64 * MIB, "free space a reader keeps on its cache's disk, by evicting", least=0
+    )
+    pinned_bytes: int = _setting(
+        8 * 1024 * MIB, "most bytes of tenants that `index:warm` keeps from eviction", least=0
+    )
+    pin_ms: int = _setting(3_600_000, "longest one `index:warm` keeps a tenant from eviction")
+    warm_tenants: int = _setting(100, "most tenants in one `index:warm` of an operator")
+    open_connections: int = _setting(
+        512, "idle read connections kept for all tenants in one worker; one descriptor each"
+    )
+    polls_per_s: int = _setting(
+        50, "most looks at heads and listings of shards a reader makes in a second"
+    )
+    idle_poll_ms: int = _setting(
+        2_000, "longest between two looks at the heads of a shard that nobody asks about"
+    )
+    shards_interval_ms: int = _setting(2_000, "how often a reader lists the shards there are")
+    shard_gone_ms: int = _setting(
+        30_000, "how long a shard must be missing before a reader drops its tenants"
+    )
+    hot_ms: int = _setting(
+        60_000, "a tenant queried within this time is brought up at every look; others lazily"
+    )
+    idle_catch_up_ms: int = _setting(
+        60_000, "longest a resident tenant that nobody asks about stays behind"
+    )
+    frozen_ms: int = _setting(
+        15_000, "how long a tenant's catching up may fail before its replica is made anew"
+    )
+    check_inline_bytes: int = _setting(
+        8 * MIB, "largest file that gets its full check before its first answer; others after it"
+    )
+    quarantine_files: int = _setting(
+        16, "most damaged files a reader keeps for inspection", least=0
+    )
+    quarantine_bytes: int = _setting(
+        1024 * MIB, "most bytes of damaged files a reader keeps for inspection", least=0
+    )
+    canary_interval_ms: int = _setting(5_000, "how often a writer bumps its shard's canary")
+    canary_ms: int = _setting(
+        15_000, "age of the last canary past which a reader calls its shard late"
     )
 
     @classmethod

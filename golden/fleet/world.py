@@ -93,10 +93,11 @@ class Fleet:
         first, *others = self.writers
         first.tree.start()
         self._wait_ready(first)
-        # One deployment, one key secret: an operator copies it to every node.
+        # One deployment, one secret and operator key: an operator copies them to every node.
         for writer in others:
             writer.folder.mkdir(parents=True, exist_ok=True)
-            shutil.copy(self._secret, writer.folder / "secret")
+            for name in ("secret", "operator.key"):
+                shutil.copy(first.folder / name, writer.folder / name)
             writer.tree.start()
         for reader in self.readers:
             reader.tree.start()
@@ -181,10 +182,6 @@ class Fleet:
         raise Unavailable(f"no writer takes {method} {path}: {last}")
 
     # --- inside
-
-    @property
-    def _secret(self) -> Path:
-        return self.writers[0].folder / "secret"
 
     def _node(self, role: str, number: int) -> Node:
         name = f"{role}-{number}"

@@ -97,7 +97,14 @@ def connection(url: str | None, key: str | None, data: Path, *, want: str) -> tu
     return url.rstrip("/"), key
 
 
-def call(method: str, url: str, key: str, *, body: dict[str, Any] | None = None) -> Any:
+def call(
+    method: str,
+    url: str,
+    key: str,
+    *,
+    body: dict[str, Any] | None = None,
+    timeout_s: float = TIMEOUT_S,
+) -> Any:
     """One call of the API.
 
     Raises:
@@ -109,19 +116,27 @@ def call(method: str, url: str, key: str, *, body: dict[str, Any] | None = None)
             url,
             json=body,
             headers={"authorization": f"Bearer {key}"},
-            timeout=TIMEOUT_S,
+            timeout=timeout_s,
         )
     except httpx.HTTPError as error:
         raise SetupError(
             f"{url} does not answer ({type(error).__name__})", hint="Check the address."
         ) from error
+    if answer.is_error:
+        raise refusal(answer)
+    try:
+        return answer.json()
+    except ValueError:
+        return {}
+
+
+def refusal(answer: httpx.Response) -> SetupError:
+    """An answer that is an error, in its own words; its body was read."""
     try:
         told = answer.json()
     except ValueError:
         told = {}
-    if answer.is_error:
-        raise SetupError(
-            f"{answer.status_code}: {told.get('detail', 'no reason given')}",
-            hint=str(told.get("hint", "")),
-        )
-    return told
+    return SetupError(
+        f"{answer.status_code}: {told.get('detail', 'no reason given')}",
+        hint=str(told.get("hint", "")),
+    )

@@ -28,8 +28,9 @@ DEMO_QUERY = "kind event operator reconciler"
 _host = click.option("--host", default=HOST, show_default=True, help="Address to listen on.")
 _store = click.option(
     "--store",
-    type=click.Path(path_type=Path, file_okay=False),
-    help="Object store folder [default: DATA/store].",
+    envvar="MEMLANE_STORE",
+    help="Object store: a folder, or s3://bucket/prefix?endpoint=...&region=...  [default:"
+    " DATA/store]",
 )
 
 
@@ -40,12 +41,12 @@ _store = click.option(
 @click.option("--port", default=PORT, show_default=True, help="Reader's port; the writer's is +1.")
 @click.option("--demo", is_flag=True, help="Load the demo memory and ask it something.")
 @json_option
-def up(data: Path, host: str, store: Path | None, port: int, demo: bool, as_json: bool) -> None:
+def up(data: Path, host: str, store: str | None, port: int, demo: bool, as_json: bool) -> None:
     """Run everything on this machine, with a folder as object store."""
     _log()
     with errors_shown():
         folders, settings = Folders(data), Settings.from_environment()
-        place = store or folders.store
+        place = store or str(folders.store)
         writer = WriterRole(folders, store=place, host=host, port=port + 1, settings=settings)
         reader = ReaderRole(
             folders.reader,
@@ -78,13 +79,13 @@ def up(data: Path, host: str, store: Path | None, port: int, demo: bool, as_json
 @_host
 @_store
 @click.option("--port", default=PORT + 1, show_default=True, help="Port to listen on.")
-def writer(data: Path, host: str, store: Path | None, port: int) -> None:
+def writer(data: Path, host: str, store: str | None, port: int) -> None:
     """Take batches, own the tenants' files, replicate them."""
     _log()
     with errors_shown():
         folders, settings = Folders(data), Settings.from_environment()
         role = WriterRole(
-            folders, store=store or folders.store, host=host, port=port, settings=settings
+            folders, store=store or str(folders.store), host=host, port=port, settings=settings
         )
         with running(role) as stop:
             note_node(folders, writer_url=role.url)
@@ -103,7 +104,7 @@ def writer(data: Path, host: str, store: Path | None, port: int) -> None:
 def reader(
     data: Path,
     host: str,
-    store: Path | None,
+    store: str | None,
     cache: Path | None,
     secret: Path | None,
     port: int,
@@ -115,7 +116,7 @@ def reader(
         folders = Folders(data)
         role = ReaderRole(
             cache or folders.reader,
-            store=store or folders.store,
+            store=store or str(folders.store),
             secret=secret or folders.secret,
             host=host,
             port=port,

@@ -27,6 +27,7 @@ def index_block(opened: Opened) -> dict[str, object]:
         "as_of": iso_time(opened.as_of_ms),
         "age_ms": opened.age_ms,
         "docs": opened.reader.docs,
+        "temperature": opened.temperature,
     }
 
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, Literal, Protocol, cast
+from pathlib import Path
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from starlette.requests import Request
 
@@ -20,7 +21,8 @@ from service.index.writer import BatchResult
 from service.search.request import SearchRequest, SearchResult
 from service.settings import Settings
 from service.telemetry.searches import SearchTelemetry
-from service.tenancy.records import Tenant
+from service.tenancy.deletions import Status
+from service.tenancy.records import Rewound, Tenant
 from service.tenancy.registry import Registry
 from service.tenancy.view import RegistryView
 
@@ -43,6 +45,55 @@ class Opened(Protocol):
     @property
     def as_of_ms(self) -> int:
         """The moment up to which it knows everything, ms since 1970."""
+
+    @property
+    def temperature(self) -> str:
+        """How the file came to this request: hot, warm or cold."""
+
+
+class Warmth(Protocol):
+    """A tenant that was asked to be on this node; see `service.node.replicas.Warmth`."""
+
+    @property
+    def resident(self) -> bool:
+        """It is here."""
+
+    @property
+    def temperature(self) -> str:
+        """How it was found: hot, warm or cold."""
+
+    @property
+    def version(self) -> int | None:
+        """At least this version of it is here."""
+
+    @property
+    def bytes(self) -> int:
+        """Its size."""
+
+    @property
+    def activated_ms(self) -> int:
+        """How long bringing it here took; 0 when it was here."""
+
+    @property
+    def pinned_ms(self) -> int:
+        """For how long it is kept from eviction."""
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is not here."""
+
+
+@runtime_checkable
+class Warming(Protocol):
+    """Files that come and go; a writer's never do."""
+
+    def warm(self, file: str, *, pin_ms: int, wait_ms: int) -> Warmth:
+        """Bring a tenant's file here and keep it. Called in a thread.
+
+        Raises:
+            NotFound: there is no such file.
+            IndexCorrupt: what the store has of it is bad.
+        """
 
 
 class Files(Protocol):
@@ -106,12 +157,61 @@ class Tenants(Files, Protocol):
         """
 
 
+class Lifecycle(Protocol):
+    """What may become of tenants; see `service.node.lifecycle`. Called in threads."""
+
+    def tenants(self) -> list[Status]:
+        """All tenants, deleted ones too, oldest first."""
+
+    def tenant(self, name: str) -> Status:
+        """One tenant.
+
+        Raises:
+            NotFound: there is none of this name, nor was there.
+        """
+
+    def suspend(self, name: str) -> Status:
+        """Refuse a tenant's keys.
+
+        Raises:
+            NotFound: there is no such tenant.
+            Conflict: it is deleted.
+        """
+
+    def resume(self, name: str) -> Status:
+        """Take a tenant's keys again.
+
+        Raises:
+            NotFound: there is no such tenant.
+            Conflict: it is deleted.
+        """
+
+    def delete(self, name: str) -> Status:
+        """Delete a tenant for good, and wait a while for the receipt.
+
+        Raises:
+            NotFound: there is no such tenant.
+        """
+
+    def restore(self, name: str, at_ms: int, *, dry_run: bool) -> Rewound:
+        """Bring a tenant back to the last batch committed at or before a moment.
+
+        Raises:
+            NotFound: there is no such tenant, or the history does not go back so far.
+            InvalidRequest: the moment is still to come.
+            Conflict: it is deleted, or something else is done with it just now.
+            Unavailable: the store does not take what was committed last, or the disk is full.
+            ReplicationError: the store failed or holds damaged objects.
+        """
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class WriterParts:
     """What only a writer has."""
 
     tenants: Tenants
     registry: Registry
+    lifecycle: Lifecycle
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +229,8 @@ class Node:
     searches: Gate
     waits: Gate
     batches: Gate
+    exports: Gate
+    export_folder: Path
 
 
 def writer_of(node: Node) -> WriterParts:

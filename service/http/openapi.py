@@ -25,11 +25,15 @@ from service.http.schemas import (
     KEY_REQUEST,
     KEY_RESULT,
     PROBLEM,
+    RESTORE_REQUEST,
+    RESTORE_RESULT,
     SEARCH_PARAMETERS,
     SEARCH_REQUEST,
     SEARCH_RESULT,
     TENANT,
     TENANTS,
+    WARM_REQUEST,
+    WARM_RESULT,
     Schema,
     fields,
     parameter,
@@ -43,9 +47,13 @@ _NAMED: Final[Mapping[str, Schema]] = {
     "BatchLine": BATCH_LINE,
     "BatchResult": BATCH_RESULT,
     "IndexStatus": INDEX_STATUS,
+    "WarmRequest": WARM_REQUEST,
+    "WarmResult": WARM_RESULT,
     "Analysis": ANALYSIS,
     "Tenant": TENANT,
     "Tenants": TENANTS,
+    "RestoreRequest": RESTORE_REQUEST,
+    "RestoreResult": RESTORE_RESULT,
     "KeyRequest": KEY_REQUEST,
     "KeyResult": KEY_RESULT,
     "Health": HEALTH,
@@ -97,6 +105,14 @@ def _paths() -> dict[str, Any]:
         "/v1/index": {
             "get": _call("What the index holds and how fresh it is here.", "IndexStatus")
         },
+        "/v1/index:warm": {
+            "post": _call(
+                "Have a tenant on this node and keep it a while. Scope `search` for the key's own "
+                "tenant; scope `operator` for those that `tenants` names.",
+                "WarmResult",
+                body="WarmRequest",
+            )
+        },
         "/v1/analyze": {
             "post": _call(
                 "How a text is cut into terms, and how it would be read as a query.",
@@ -113,6 +129,8 @@ def _paths() -> dict[str, Any]:
                 status="201",
             ),
         },
+        **_lifecycle(),
+        "/v1/export": {"get": _export()},
         "/v1/admin/keys": {
             "post": _call(
                 "Make a key; it is shown this once. Scope `operator`, or `admin` for the key's "
@@ -133,6 +151,80 @@ def _paths() -> dict[str, Any]:
         "/healthz": {"get": _open("This worker is alive.", {"type": "object"})},
         "/readyz": {"get": _ready()},
     }
+
+
+_TENANT_NAME: Final = [parameter("name", {"type": "string"}, where="path", required=True)]
+
+
+def _lifecycle() -> dict[str, Any]:
+    one = "/v1/admin/tenants/{name}"
+    delete = _call(
+        "Delete a tenant for good, with a receipt. Again: the same receipt. Its name is not given "
+        "out again. Scope `operator`; writer only.",
+        "Tenant",
+        parameters=_TENANT_NAME,
+    )
+    delete["responses"]["202"] = {
+        "description": "Its keys are dead; the rest goes on, ask again.",
+        "content": _json(_ref("Tenant")),
+    }
+    return {
+        one: {
+            "get": _call(
+                "One tenant, and the receipt if it was deleted. Scope `operator`; writer only.",
+                "Tenant",
+                parameters=_TENANT_NAME,
+            ),
+            "delete": delete,
+        },
+        f"{one}:suspend": {
+            "post": _call(
+                "Refuse a tenant's keys (403, tenant-suspended); nothing is lost. Scope "
+                "`operator`; writer only.",
+                "Tenant",
+                parameters=_TENANT_NAME,
+            )
+        },
+        f"{one}:resume": {
+            "post": _call(
+                "Take a suspended tenant's keys again. Scope `operator`; writer only.",
+                "Tenant",
+                parameters=_TENANT_NAME,
+            )
+        },
+        f"{one}:restore": {
+            "post": _call(
+                "Bring a tenant back to the last batch committed at or before a moment, as a new "
+                "version. Scope `operator`; writer only.",
+                "RestoreResult",
+                body="RestoreRequest",
+                parameters=_TENANT_NAME,
+            )
+        },
+    }
+
+
+def _export() -> dict[str, Any]:
+    whole = {"type": "integer", "minimum": 0}
+    call = _call(
+        "The tenant's own SQLite file, of one moment. Scope `admin`; with scope `operator`, of the "
+        "tenant that is named.",
+        "Tenant",
+        parameters=[
+            parameter("tenant", {"type": "string"}, about="With an operator's key: whose."),
+            parameter("min_version", whole),
+            parameter("max_staleness_ms", whole),
+        ],
+    )
+    headers = {
+        "X-Index-Version": {"schema": whole, "description": "The version it holds."},
+        "X-Index-Documents": {"schema": whole, "description": "How many documents it holds."},
+        "X-Index-As-Of": {"schema": {"type": "string", "format": "date-time"}},
+        "X-Index-Age-Ms": {"schema": whole, "description": "How old that was on this node."},
+    }
+    content = {"application/vnd.sqlite3": {"schema": {"type": "string", "format": "binary"}}}
+    call["responses"]["200"] = {"description": "The file.", "headers": headers, "content": content}
+    return call
 
 
 def _call(

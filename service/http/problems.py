@@ -96,6 +96,7 @@ PROBLEMS: Final[Mapping[type[MemlaneError], Problem]] = {
     SlowRequest: Problem("slow-request", 408, "The body did not arrive in time"),
     errors.Unauthorized: Problem("unauthorized", 401, "A valid key is needed"),
     errors.Forbidden: Problem("forbidden", 403, "The key lacks a right"),
+    errors.TenantSuspended: Problem("tenant-suspended", 403, "The tenant is suspended"),
     errors.NotFound: Problem("not-found", 404, "There is no such thing"),
     errors.Conflict: Problem("conflict", 409, "It conflicts with what is there"),
     errors.ReplicaBehind: Problem("replica-behind", 409, "The replica is older than asked for"),

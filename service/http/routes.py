@@ -10,7 +10,18 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from service.errors import InvalidRequest, MemlaneError, NotFound
-from service.http import analyze, documents, health, index, openapi, search, tenants
+from service.http import (
+    analyze,
+    documents,
+    export,
+    health,
+    index,
+    keys,
+    openapi,
+    search,
+    tenants,
+    warm,
+)
 from service.http.middleware import STATE_ID
 from service.http.problems import MethodNotAllowed, problem_response
 
@@ -19,9 +30,15 @@ ROUTES: Final = (
     Route("/v1/documents:get", documents.get, methods=["POST"]),
     Route("/v1/documents:batch", documents.write, methods=["POST"]),
     Route("/v1/index", index.status),
+    Route("/v1/index:warm", warm.warm, methods=["POST"]),
     Route("/v1/analyze", analyze.analyze, methods=["POST"]),
     Route("/v1/admin/tenants", tenants.tenants, methods=["GET", "POST"]),
-    Route("/v1/admin/keys", tenants.keys, methods=["POST"]),
+    Route("/v1/admin/tenants/{name}:suspend", tenants.suspend, methods=["POST"]),
+    Route("/v1/admin/tenants/{name}:resume", tenants.resume, methods=["POST"]),
+    Route("/v1/admin/tenants/{name}:restore", tenants.restore, methods=["POST"]),
+    Route("/v1/admin/tenants/{name}", tenants.tenant, methods=["GET", "DELETE"]),
+    Route("/v1/admin/keys", keys.keys, methods=["POST"]),
+    Route("/v1/export", export.export),
     Route("/v1/openapi.json", openapi.document),
     Route("/v1/problems/{slug}", health.problem),
     Route("/healthz", health.alive),

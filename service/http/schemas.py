@@ -59,8 +59,16 @@ def _or_null(schema: Schema) -> dict[str, Any]:
 
 _NAME: Final = _all(kind=_TEXT, ref=_TEXT)
 
+_TEMPERATURE: Final = {
+    "enum": ["hot", "warm", "cold"],
+    "description": "hot: from an open file; warm: it was on this node; cold: it was brought here.",
+}
 INDEX: Final = _all(
-    version=_COUNT, as_of={"type": "string", "format": "date-time"}, age_ms=_COUNT, docs=_COUNT
+    version=_COUNT,
+    as_of={"type": "string", "format": "date-time"},
+    age_ms=_COUNT,
+    docs=_COUNT,
+    temperature=_TEMPERATURE,
 )
 
 _SEARCH_FIELDS: Final[Mapping[str, Schema]] = {
@@ -188,14 +196,73 @@ INDEX_STATUS: Final = {
     "properties": {"tenant": _TEXT, "index": INDEX},
     "required": ["tenant", "index"],
 }
+WARM_REQUEST: Final = fields(
+    (),
+    pin_ms={**_COUNT, "default": 0, "description": "Keep it from eviction for so long."},
+    wait_ms={**_COUNT, "description": "Wait so long for it; it comes all the same."},
+    tenants={**_list(_TEXT), "description": "With an operator's key: which ones."},
+)
+_WARMTH: Final[Mapping[str, Schema]] = {
+    "resident": _FLAG,
+    "temperature": _TEMPERATURE,
+    "version": _or_null(_COUNT),
+    "bytes": _COUNT,
+    "activated_ms": {**_COUNT, "description": "0 when it was here already."},
+    "pinned_ms": {**_COUNT, "description": "0 when it is not pinned, for want of room perhaps."},
+    "reason": {**_TEXT, "description": "Why it is not here."},
+}
+WARM_RESULT: Final = {
+    "oneOf": [
+        fields(("resident", "temperature", "version", "bytes", "activated_ms"), **_WARMTH),
+        _all(tenants=_list(fields(("tenant", "resident"), tenant=_TEXT, **_WARMTH))),
+    ]
+}
 ANALYSIS: Final = _all(
     tokenizer={**_COUNT, "description": "The tokenizer's version."},
     streams=_ANY_OBJECT,
     query=_or_null(_ANY_OBJECT),
 )
 
+RECEIPT: Final = _all(
+    tenant=_TEXT,
+    file={**_TEXT, "description": "Its file's name: what its objects lie below."},
+    requested_at=_MS,
+    deleted_at=_MS,
+    documents={**_or_null(_COUNT), "description": "What it held; null when nobody could tell."},
+    version=_or_null(_COUNT),
+    epochs=_list(_COUNT),
+    objects_deleted={**_COUNT, "description": "Counted anew after a crash: `attempts` above 1."},
+    bytes_deleted=_COUNT,
+    objects_remaining={"const": 0},
+    local_files_removed=_COUNT,
+    announced={"const": True},
+    attempts={"type": "integer", "minimum": 1},
+    readers=_TEXT,
+)
 TENANT: Final = _all(
-    name=_TEXT, state={"enum": ["active", "suspended", "deleted"]}, epoch=_COUNT, created_at=_MS
+    name=_TEXT,
+    state={"enum": ["active", "suspended", "deleting", "deleted"]},
+    epoch=_COUNT,
+    created_at=_MS,
+    deletion=_or_null(
+        _all(
+            requested_at=_MS,
+            receipt=_or_null(RECEIPT),
+            trouble={**_or_null(_TEXT), "description": "Why it is not done yet."},
+        )
+    ),
+)
+RESTORE_REQUEST: Final = fields(("at",), at=_TIME, dry_run={**_FLAG, "default": False})
+RESTORE_RESULT: Final = _all(
+    tenant=_TEXT,
+    dry_run=_FLAG,
+    from_version=_COUNT,
+    version={**_COUNT, "description": "The version it has now; greater than any before."},
+    at=_MS,
+    restored_to={**_MS, "description": "The last batch it holds was committed then."},
+    restored_version={**_COUNT, "description": "The version that batch had made."},
+    documents=_COUNT,
+    announced={**_FLAG, "description": "Readers know. When false, they will."},
 )
 TENANTS: Final = _all(tenants=_list(TENANT))
 KEY_REQUEST: Final = fields(

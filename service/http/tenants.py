@@ -1,86 +1,104 @@
-"""`/v1/admin`: tenants and keys. Only a writer administers."""
+"""`/v1/admin/tenants`: creating tenants and what may become of them. Only a writer administers."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final
 
 from anyio.to_thread import run_sync
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.errors import Forbidden
+from service.errors import InvalidRequest
 from service.http.answers import json_answer
 from service.http.auth import authenticate
-from service.http.fields import LAST_MS
-from service.http.node import node_of, writer_of
+from service.http.node import Node, WriterParts, node_of, writer_of
 from service.http.requests import read_fields
-from service.tenancy.keys import SCOPES
-from service.tenancy.records import Tenant
-from service.tenancy.registry import LABEL_CHARS
-from service.tenancy.view import Grant
+from service.tenancy.deletions import Status
+from service.tenancy.records import TenantState
 
 NAME_CHARS: Final = 63
-_T = TypeVar("_T")
 
 
 async def tenants(request: Request) -> Response:
     """`GET /v1/admin/tenants` lists them, `POST` creates one. Scope `operator`."""
-    node = node_of(request)
-    grant = await authenticate(node, request)
-    grant.require("operator")
-    writer = writer_of(node)
+    node, writer = await _operated(request)
     if request.method != "POST":
-        found = await _in_thread(writer.registry.tenants)
-        return json_answer({"tenants": [_tenant(tenant) for tenant in found]})
+        found = await run_sync(writer.lifecycle.tenants)
+        return json_answer({"tenants": [_tenant(each) for each in found]})
     fields = await read_fields(request, node.settings)
     name = fields.text("name", most_chars=NAME_CHARS)
     fields.done()
-    made = await _in_thread(partial(writer.tenants.create_tenant, name))
-    return json_answer(_tenant(made), status=201)
+    made = await run_sync(partial(writer.tenants.create_tenant, name))
+    return json_answer(_tenant(Status(made)), status=201)
 
 
-async def keys(request: Request) -> Response:
-    """`POST /v1/admin/keys` makes a key and shows it this one time.
+async def tenant(request: Request) -> Response:
+    """`GET /v1/admin/tenants/{name}` shows one, `DELETE` deletes it. Scope `operator`.
 
-    An operator's key makes keys for every tenant; a tenant's `admin` key for its own.
+    A deletion that is not done in time answers 202 and goes on; ask again.
     """
+    _, writer = await _operated(request)
+    name = request.path_params["name"]
+    if request.method != "DELETE":
+        return json_answer(_tenant(await run_sync(partial(writer.lifecycle.tenant, name))))
+    found = await run_sync(partial(writer.lifecycle.delete, name))
+    done = found.deletion is not None and found.deletion.receipt is not None
+    return json_answer(_tenant(found), status=200 if done else 202)
+
+
+async def suspend(request: Request) -> Response:
+    """`POST /v1/admin/tenants/{name}:suspend`: its keys are refused. Scope `operator`."""
+    _, writer = await _operated(request)
+    change = partial(writer.lifecycle.suspend, request.path_params["name"])
+    return json_answer(_tenant(await run_sync(change)))
+
+
+async def resume(request: Request) -> Response:
+    """`POST /v1/admin/tenants/{name}:resume`: its keys work again. Scope `operator`."""
+    _, writer = await _operated(request)
+    change = partial(writer.lifecycle.resume, request.path_params["name"])
+    return json_answer(_tenant(await run_sync(change)))
+
+
+async def restore(request: Request) -> Response:
+    """`POST /v1/admin/tenants/{name}:restore`: back to an earlier moment. Scope `operator`."""
+    node, writer = await _operated(request)
+    fields = await read_fields(request, node.settings)
+    at_ms = fields.time_ms("at")
+    dry_run = fields.flag("dry_run", False)
+    fields.done()
+    if at_ms is None:
+        raise InvalidRequest("`at` is missing", hint="Give ms since 1970, or an ISO 8601 time.")
+    name = request.path_params["name"]
+    done = await run_sync(partial(writer.lifecycle.restore, name, at_ms, dry_run=dry_run))
+    return json_answer(dataclasses.asdict(done))
+
+
+async def _operated(request: Request) -> tuple[Node, WriterParts]:
     node = node_of(request)
     grant = await authenticate(node, request)
-    writer = writer_of(node)
-    fields = await read_fields(request, node.settings)
-    tenant = fields.optional_text("tenant", most_chars=NAME_CHARS)
-    scopes = fields.texts("scopes", most=len(SCOPES), most_bytes=16)
-    label = fields.text("label", "", most_chars=LABEL_CHARS)
-    expires_at = fields.integer("expires_at", None, least=0, most=LAST_MS)
-    fields.done()
-    tenant = _allowed_tenant(grant, tenant)
-    create = partial(writer.registry.create_key, tenant, scopes, label=label, expires_at=expires_at)
-    made = await _in_thread(create)
-    record = dataclasses.asdict(made.record)
-    return json_answer({"key": made.key.text, **record}, status=201)
+    grant.require("operator")
+    return node, writer_of(node)
 
 
-def _allowed_tenant(grant: Grant, wanted: str | None) -> str | None:
-    if "operator" in grant.scopes:
-        return wanted
-    grant.require("admin")
-    own = grant.tenant.name if grant.tenant else None
-    if own is None or wanted not in (None, own):
-        raise Forbidden("this key manages its own tenant's keys only")
-    return own
-
-
-def _tenant(tenant: Tenant) -> dict[str, object]:
-    return {
+def _tenant(status: Status) -> dict[str, object]:
+    tenant, deletion = status.tenant, status.deletion
+    state = tenant.state.value
+    if tenant.state is TenantState.DELETED and (deletion is None or deletion.receipt is None):
+        state = "deleting"
+    shown: dict[str, object] = {
         "name": tenant.name,
-        "state": tenant.state.value,
+        "state": state,
         "epoch": tenant.epoch,
         "created_at": tenant.created_at,
+        "deletion": None,
     }
-
-
-async def _in_thread(call: Callable[[], _T]) -> _T:
-    return await run_sync(call)
+    if deletion is not None:
+        shown["deletion"] = {
+            "requested_at": deletion.requested_at,
+            "receipt": deletion.receipt,
+            "trouble": status.trouble,
+        }
+    return shown

@@ -1,4 +1,4 @@
-"""The only two ways to open a tenant's file.
+"""The only ways to open a tenant's file.
 
 Writers and readers set different pragmas, and getting one wrong loses data: an application
 checkpoint while Litestream is down makes the replica silently diverge (see deploy/OPERATIONS.md).
@@ -70,6 +70,16 @@ def open_reader(path: Path, *, cache_kib: int = 16_384) -> apsw.Connection:
     except BaseException:
         connection.close()
         raise
+    return connection
+
+
+def open_private(path: Path) -> apsw.Connection:
+    """Open or create a file that nobody else has open and Litestream does not watch.
+
+    Only such a file may be checkpointed or leave WAL mode.
+    """
+    connection = apsw.Connection(str(path))
+    connection.execute("PRAGMA synchronous=OFF")  # what is cut short is thrown away
     return connection
 
 

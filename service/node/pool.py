@@ -22,15 +22,20 @@ class ReaderPool:
     Args:
         paths_most: paths with idle readers; the least recently used are closed first.
         idle_most: idle readers of one path.
+        open_most: idle readers of all paths; each holds a descriptor.
         cache_kib: SQLite's page cache of each.
     """
 
-    def __init__(self, *, paths_most: int, idle_most: int, cache_kib: int) -> None:
+    def __init__(
+        self, *, paths_most: int, idle_most: int, cache_kib: int, open_most: int = 1 << 30
+    ) -> None:
         self._paths_most = paths_most
         self._idle_most = idle_most
+        self._open_most = open_most
         self._cache_kib = cache_kib
         self._lock = threading.Lock()
         self._idle: OrderedDict[Path, list[IndexReader]] = OrderedDict()
+        self._count = 0
 
     @classmethod
     def within(cls, settings: Settings) -> Self:
@@ -38,6 +43,7 @@ class ReaderPool:
         return cls(
             paths_most=settings.open_tenants,
             idle_most=settings.connections_per_tenant,
+            open_most=settings.open_connections,
             cache_kib=settings.sqlite_cache_kib,
         )
 
@@ -60,14 +66,29 @@ class ReaderPool:
         """Close the idle readers of a path that is gone."""
         with self._lock:
             idle = self._idle.pop(path, [])
+            self._count -= len(idle)
         for reader in idle:
             reader.close()
+
+    def has(self, path: Path) -> bool:
+        """Is a reader of this path open and idle?"""
+        with self._lock:
+            return bool(self._idle.get(path))
+
+    def sweep(self) -> None:
+        """Close the idle readers of files that are no longer there; the disk gets its room back."""
+        with self._lock:
+            paths = list(self._idle)
+        for path in paths:
+            if not path.exists():
+                self.drop(path)
 
     def close(self) -> None:
         """Close all that are idle."""
         with self._lock:
             idle = [reader for readers in self._idle.values() for reader in readers]
             self._idle.clear()
+            self._count = 0
         for reader in idle:
             reader.close()
 
@@ -76,6 +97,7 @@ class ReaderPool:
             readers = self._idle.get(path)
             if readers:
                 self._idle.move_to_end(path)
+                self._count -= 1
                 return readers.pop()
         return IndexReader(path, cache_kib=self._cache_kib)
 
@@ -86,9 +108,12 @@ class ReaderPool:
             self._idle.move_to_end(path)
             if len(readers) < self._idle_most:
                 readers.append(reader)
+                self._count += 1
             else:
                 surplus.append(reader)
-            while len(self._idle) > self._paths_most:
-                surplus += self._idle.popitem(last=False)[1]
+            while len(self._idle) > self._paths_most or self._count > self._open_most:
+                oldest = self._idle.popitem(last=False)[1]
+                self._count -= len(oldest)
+                surplus += oldest
         for one in surplus:
             one.close()

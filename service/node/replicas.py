@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from service.errors import IndexCorrupt, NotFound, ReplicaBehind, Unavailable
 from service.index.reader import IndexReader
@@ -17,6 +18,35 @@ from service.settings import Settings
 
 #: How often a replica that is replaced or half-written under our eyes is looked at again.
 ATTEMPTS = 3
+#: How often connections to files that are gone are looked for.
+SWEEP_S = 1.0
+
+Temperature = Literal["hot", "warm", "cold"]
+"""How a file came to a query: `hot`, from an open connection; `warm`, it was here and was opened;
+`cold`, it was brought to this node for it."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Warmth:
+    """A tenant that was asked to be here.
+
+    Attributes:
+        resident: it is.
+        temperature: how it was found.
+        version: at least this version of it is here; None when it is not.
+        bytes: its size.
+        activated_ms: how long bringing it here took; 0 when it was here.
+        pinned_ms: for how long it is kept from eviction.
+        reason: why it is not here; None when it is.
+    """
+
+    resident: bool
+    temperature: Temperature
+    version: int | None
+    bytes: int
+    activated_ms: int
+    pinned_ms: int
+    reason: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -26,6 +56,7 @@ class OpenedReplica:
     reader: IndexReader
     age_ms: int
     as_of_ms: int
+    temperature: Temperature
 
 
 class Replicas:
@@ -36,11 +67,19 @@ class Replicas:
         self._cache = ReplicaCache(cache)
         self._follower = FollowerClient(cache)
         self._pool = ReaderPool.within(settings)
+        self._lock = threading.Lock()
+        self._activated: set[str] = set()
+        self._ending = threading.Event()
+        self._sweeper = threading.Thread(target=self._sweep, name="sweeper", daemon=True)
 
     def __enter__(self) -> Self:
+        self._sweeper.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ending.set()
+        if self._sweeper.is_alive():
+            self._sweeper.join()
         self._pool.close()
         self._cache.close()
 
@@ -59,6 +98,7 @@ class Replicas:
         if max_staleness_ms is not None:
             view = self._young(view, max_staleness_ms, deadline)
         with ExitStack() as stack:
+            hot = self._pool.has(view.path)
             reader, view = self._hold(stack, view)
             if min_version is not None and reader.version < min_version:
                 raise ReplicaBehind(
@@ -67,7 +107,35 @@ class Replicas:
                     age_ms=view.age_ms,
                 )
             self._cache.touch(view)
-            yield OpenedReplica(reader, view.age_ms, view.as_of)
+            with self._lock:
+                cold = file in self._activated
+                self._activated.discard(file)
+            temperature: Temperature = "cold" if cold else "hot" if hot else "warm"
+            yield OpenedReplica(reader, view.age_ms, view.as_of, temperature)
+
+    def warm(self, file: str, *, pin_ms: int, wait_ms: int) -> Warmth:
+        """Bring a tenant's file here and keep it from eviction. Called in a thread.
+
+        Args:
+            file: its name in the registry.
+            pin_ms: for how long; 0 does not pin.
+            wait_ms: how long to wait for it; it comes all the same when that is too short.
+
+        Raises:
+            NotFound: there is no such file.
+            IndexCorrupt: what the store has of it is bad.
+        """
+        begun = time.monotonic()
+        view = self._cache.view(file)
+        was: Temperature = "cold"
+        if view is not None:
+            was = "hot" if self._pool.has(view.path) else "warm"
+        try:
+            warmed = self._follower.warm(file, pin_ms=pin_ms, deadline_ms=wait_ms)
+        except Unavailable as error:
+            return Warmth(False, "cold", None, 0, 0, 0, error.detail)
+        took_ms = 0 if view is not None else round((time.monotonic() - begun) * 1_000)
+        return Warmth(True, was, warmed.version, warmed.bytes, took_ms, warmed.pinned_ms)
 
     def registry_path(self) -> Path:
         """Where the registry lies on this node.
@@ -88,17 +156,21 @@ class Replicas:
         return view is not None and view.path == path and self._cache.check_clean(view)
 
     def health(self) -> dict[str, Any]:
-        """Able to answer truthfully: a live follower, fresh heads, a registry."""
+        """Able to answer truthfully: see `service.replica.vitals`."""
         health = self._cache.node_health()
-        reasons = []
-        if not health.registry_resident:
-            reasons.append("the registry is not here yet")
-        bound = self._settings.staleness_ms
-        if health.polled_age_ms is None or health.polled_age_ms > bound:
-            reasons.append("the follower has not looked at the object store lately")
-        if health.heads_age_ms is None or health.heads_age_ms > bound:
-            reasons.append(f"nothing was published for more than {bound} ms")
-        return {"ready": not reasons, "reasons": reasons, **dataclasses.asdict(health)}
+        bounds = (self._settings.staleness_ms, self._settings.canary_ms)
+        reasons = health.reasons(*bounds)
+        try:
+            follower: dict[str, int] | None = self._follower.counters()
+        except Unavailable:
+            follower = None
+        return {
+            "ready": not reasons,
+            "reasons": reasons,
+            "warnings": health.warnings(*bounds),
+            **health.body(),
+            "follower": follower,
+        }
 
     # --- inside
 
@@ -111,26 +183,33 @@ class Replicas:
         if view is None:
             left_ms = min(left_ms, self._settings.activate_ms)
         self._follower.ensure(file, min_version or 0, deadline_ms=left_ms)
-        view = self._cache.view(file)
-        if view is None:
+        latest = self._cache.view(file)
+        if latest is None:
             raise Unavailable("this tenant's replica is being restored")
-        return view
+        if view is None:
+            with self._lock:
+                if len(self._activated) >= self._settings.open_tenants:
+                    self._activated.clear()  # asked for and never opened
+                self._activated.add(file)
+        return latest
 
     def _young(self, view: ReplicaView, most_ms: int, deadline: float) -> ReplicaView:
-        """Wait until what this node knows is young enough."""
-        pause = self._settings.poll_interval_ms / 4_000
-        latest: ReplicaView | None = view
-        while latest is None or latest.age_ms > most_ms:
-            if time.monotonic() + pause >= deadline:
-                known = latest or view
+        """The replica once what this node knows of it is young enough; it looks at once."""
+        known = view
+        while known.age_ms > most_ms:
+            left_ms = int((deadline - time.monotonic()) * 1000)
+            try:
+                if left_ms <= 0:
+                    raise Unavailable("there is no time left")
+                self._follower.ensure(view.file, deadline_ms=left_ms, max_age_ms=most_ms)
+            except Unavailable as error:
                 raise ReplicaBehind(
                     f"what this node knows is {known.age_ms} ms old, {most_ms} ms was asked for",
                     version=known.version,
                     age_ms=known.age_ms,
-                )
-            time.sleep(pause)
-            latest = self._cache.view(view.file)
-        return latest
+                ) from error
+            known = self._cache.view(view.file) or known
+        return known
 
     def _hold(self, stack: ExitStack, view: ReplicaView) -> tuple[IndexReader, ReplicaView]:
         """Open the replica's current file and hold it; see `replica/cache.py` for the order."""
@@ -156,3 +235,7 @@ class Replicas:
                 raise Unavailable("this tenant's replica is being restored")
             view = latest
         raise Unavailable("this tenant's replica is being replaced")
+
+    def _sweep(self) -> None:
+        while not self._ending.wait(SWEEP_S):
+            self._pool.sweep()

@@ -18,7 +18,14 @@ from service.index.document import Operation
 from service.index.reader import IndexReader
 from service.index.writer import BatchResult, IndexWriter
 from service.node.pool import ReaderPool
-from service.replica import Publisher, latest_epoch, writer_path
+from service.replica import (
+    UNFENCED,
+    LeaseGuard,
+    Publisher,
+    first_epoch,
+    latest_epoch,
+    writer_path,
+)
 from service.settings import Settings
 from service.tenancy.records import Tenant, TenantState
 from service.tenancy.registry import Registry
@@ -31,6 +38,7 @@ class OpenedFile:
     reader: IndexReader
     age_ms: int
     as_of_ms: int
+    temperature: str = "hot"
 
 
 class _Open:
@@ -46,7 +54,13 @@ class Tenants:
     """The files of a writer node. Safe to share among threads of the one process that commits."""
 
     def __init__(
-        self, data: Path, *, registry: Registry, publisher: Publisher, settings: Settings
+        self,
+        data: Path,
+        *,
+        registry: Registry,
+        publisher: Publisher,
+        settings: Settings,
+        guard: LeaseGuard | None = None,
     ) -> None:
         """Prepare.
 
@@ -55,10 +69,13 @@ class Tenants:
             registry: says which tenants there are.
             publisher: is told of every commit; not started or stopped here.
             settings: the limits.
+            guard: asked before a batch is begun and before it is acknowledged; None when nobody
+                contends for the shard.
         """
         self._data = data
         self._registry = registry
         self._publisher = publisher
+        self._guard = guard or LeaseGuard(data, UNFENCED)
         self._settings = settings
         self._lock = threading.Lock()
         self._open: OrderedDict[str, _Open] = OrderedDict()
@@ -105,10 +122,10 @@ class Tenants:
         durability: Literal["local", "replicated"],
     ) -> BatchResult:
         """See `service.http.node.Tenants.apply`."""
+        self._guard.check()
         self._publisher.check_keeping_up(self._settings.staleness_ms)
-        path = self._path(file)
-        self._check_size(path)
-        with _disk_errors(), self._writer(file, path) as writer:
+        self._check_size(self._path(file))
+        with _disk_errors(), self._writer(file) as writer:
             before = writer.version
             result = writer.apply(
                 operations, idempotency_key=idempotency_key, body_digest=body_digest
@@ -119,12 +136,15 @@ class Tenants:
             self._publisher.replicate_now(
                 file, result.version, timeout_ms=self._settings.replicate_ms
             )
+        self._guard.check()
         return result
 
     def create_tenant(self, name: str) -> Tenant:
         """See `service.http.node.Tenants.create_tenant`."""
+        self._guard.check()
         tenant = self._registry.create_tenant(name)
         self._lay_out(tenant)
+        self._guard.check()
         return tenant
 
     def lay_out_missing(self) -> None:
@@ -137,10 +157,31 @@ class Tenants:
             if tenant.state is TenantState.ACTIVE and latest_epoch(self._data, tenant.file) is None:
                 self._lay_out(tenant)
 
+    @contextmanager
+    def still(self, file: str) -> Iterator[None]:
+        """Hold a file that nobody writes, so that it can be replaced or removed; batches wait.
+
+        Raises:
+            Unavailable: the shard is not ours any more.
+        """
+        self._guard.check()
+        entry = self._enter(file)
+        try:
+            with entry.lock:
+                if entry.writer is not None:
+                    entry.writer.close()
+                    entry.writer = None
+                yield
+        finally:
+            self._leave(entry)
+            self._pool.sweep()
+
     def health(self) -> dict[str, Any]:
-        """Able to take batches: replication keeps up."""
+        """Able to take batches: the shard is ours and replication keeps up."""
         lag_ms, silent_ms = self._publisher.lag_ms(), self._publisher.silent_ms()
         reasons = []
+        if (lost := self._guard.reason()) is not None:
+            reasons.append(f"this writer lost its shard: {lost}")
         if lag_ms > self._settings.staleness_ms:
             reasons.append(f"a commit has waited {lag_ms} ms for the object store")
         if silent_ms > self._settings.staleness_ms:
@@ -150,12 +191,15 @@ class Tenants:
             "reasons": reasons,
             "publish_lag_ms": lag_ms,
             "silent_ms": silent_ms,
+            "lease": self._guard.health() | {"fenced": self._publisher.counters["fenced"]},
         }
 
     # --- inside
 
     def _lay_out(self, tenant: Tenant) -> None:
-        path = writer_path(self._data, tenant.file, tenant.epoch)
+        # Under an epoch of our own: a former owner may have laid out the same file.
+        epoch = max(tenant.epoch, first_epoch(self._guard.tenure.term))
+        path = writer_path(self._data, tenant.file, epoch)
         path.parent.mkdir(parents=True, exist_ok=True)
         with _disk_errors(), self._writer(tenant.file, path):
             pass
@@ -182,14 +226,17 @@ class Tenants:
             )
 
     @contextmanager
-    def _writer(self, file: str, path: Path) -> Iterator[IndexWriter]:
-        """The file's only writer, for the block; it stays open within `open_tenants`."""
+    def _writer(self, file: str, new: Path | None = None) -> Iterator[IndexWriter]:
+        """The file's only writer, for the block; it stays open within `open_tenants`.
+
+        Which path that is must be asked with the lock held: a restore gives the file a new one.
+        """
         entry = self._enter(file)
         try:
             with entry.lock:
                 if entry.writer is None:
                     entry.writer = IndexWriter(
-                        path,
+                        new or self._path(file),
                         documents_most=self._settings.tenant_documents,
                         idempotency_keys_most=self._settings.idempotency_keys,
                     )

@@ -3,12 +3,17 @@
 {"file": "<file>", "min_version": 7, "deadline_ms": 4000}
 {"ok": true, "version": 9, "path": "..."}
 {"ok": false, "error": "behind", "detail": "...", "version": 5, "age_ms": 800}
+{"file": "<file>", "max_age_ms": 500, "deadline_ms": 4000}
+{"op": "warm", "file": "<file>", "pin_ms": 60000, "deadline_ms": 4000}
+{"ok": true, "version": 9, "bytes": 8192, "pinned_ms": 60000}
+{"op": "suspect", "file": "<file>"}  ->  {"ok": true, "damaged": false}
 {"op": "counters"}  ->  {"ok": true, "counters": {...}}
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 import socket
 import socketserver
@@ -18,7 +23,7 @@ from typing import Any
 
 import orjson
 
-from service.errors import MemlaneError, NotFound, ReplicaBehind, Unavailable
+from service.errors import IndexCorrupt, MemlaneError, NotFound, ReplicaBehind, Unavailable
 from service.replica.follow import Follower
 from service.replica.names import check_file, socket_path
 
@@ -74,38 +79,54 @@ class FollowerServer:
         self._thread.join()
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Warmed:
+    """A file that was warmed: a version it has, its bytes, for how many ms it is pinned."""
+
+    version: int
+    bytes: int
+    pinned_ms: int
+
+
 class FollowerClient:
     """A worker's side; no state, so any thread may use it."""
 
     def __init__(self, cache: Path) -> None:
         self._path = socket_path(cache.absolute(), SOCKET)
 
-    def ensure(self, file: str, min_version: int = 0, *, deadline_ms: int) -> int:
-        """Have a file resident on this node at `min_version` or later.
+    def ensure(
+        self, file: str, min_version: int = 0, *, deadline_ms: int, max_age_ms: int | None = None
+    ) -> int:
+        """Have a file resident on this node, at `min_version` or later, and young enough.
 
         Returns:
             A version it has; the file itself may be further.
 
         Raises:
             NotFound: no writer announces this file.
-            ReplicaBehind: it is here, and did not reach the version in time.
+            ReplicaBehind: it is here, and did not become new enough in time.
+            IndexCorrupt: what the store has of it is bad.
             Unavailable: not here in time; or the follower does not run, and then what is resident
                 already can still be served.
         """
-        request = {"file": file, "min_version": min_version, "deadline_ms": deadline_ms}
-        answer = self._ask(request, deadline_ms + GRACE_MS)
-        if answer.get("ok"):
-            return int(answer["version"])
-        detail = str(answer.get("detail", ""))
-        match answer.get("error"):
-            case "not_found":
-                raise NotFound(detail)
-            case "behind":
-                raise ReplicaBehind(
-                    detail, version=int(answer["version"]), age_ms=int(answer["age_ms"])
-                )
-            case _:
-                raise Unavailable(detail, retry_after_s=int(answer.get("retry_after_s", 1)))
+        request: dict[str, Any] = {
+            "file": file,
+            "min_version": min_version,
+            "deadline_ms": deadline_ms,
+        }
+        if max_age_ms is not None:
+            request["max_age_ms"] = max_age_ms
+        return int(_checked(self._ask(request, deadline_ms + GRACE_MS))["version"])
+
+    def warm(self, file: str, *, pin_ms: int, deadline_ms: int) -> Warmed:
+        """Have a file resident, and keep it from eviction for a while.
+
+        Raises:
+            NotFound, IndexCorrupt, Unavailable: see `ensure`.
+        """
+        request = {"op": "warm", "file": file, "pin_ms": pin_ms, "deadline_ms": deadline_ms}
+        answer = _checked(self._ask(request, deadline_ms + GRACE_MS))
+        return Warmed(int(answer["version"]), int(answer["bytes"]), int(answer["pinned_ms"]))
 
     def suspect(self, file: str, *, deadline_ms: int) -> bool:
         """Report a replica that SQLite calls corrupt; the follower checks it, and restores it.
@@ -158,13 +179,21 @@ def _answer(follower: Follower, line: bytes) -> dict[str, Any]:
         file = check_file(request["file"])
         if request.get("op") == "suspect":
             return {"ok": True, "damaged": follower.suspect(file)}
-        min_version = int(request.get("min_version", 0))
         deadline_ms = min(int(request["deadline_ms"]), DEADLINE_MOST_MS)
-        replica = follower.ensure(file, min_version, deadline_ms)
+        if request.get("op") == "warm":
+            replica, pinned_ms = follower.warm(file, int(request["pin_ms"]), deadline_ms)
+            sizes = {"bytes": replica.bytes, "pinned_ms": pinned_ms}
+            return {"ok": True, "version": replica.version, **sizes}
+        min_version = int(request.get("min_version", 0))
+        age = request.get("max_age_ms")
+        max_age_ms = None if age is None else int(age)
+        replica = follower.ensure(file, min_version, deadline_ms, max_age_ms=max_age_ms)
     except NotFound as error:
         return _error("not_found", error.detail)
     except ReplicaBehind as error:
         return _error("behind", error.detail, version=error.version, age_ms=error.age_ms)
+    except IndexCorrupt as error:
+        return _error("corrupt", error.detail)
     except Unavailable as error:
         return _error("unavailable", error.detail, retry_after_s=error.retry_after_s)
     except (MemlaneError, KeyError, TypeError, ValueError, AttributeError) as error:
@@ -173,6 +202,24 @@ def _answer(follower: Follower, line: bytes) -> dict[str, Any]:
         _log.exception("a worker's request failed")
         return _error("unavailable", "the follower failed")
     return {"ok": True, "version": replica.version, "path": replica.path}
+
+
+def _checked(answer: dict[str, Any]) -> dict[str, Any]:
+    """The answer, or the error that it tells of."""
+    if answer.get("ok"):
+        return answer
+    detail = str(answer.get("detail", ""))
+    match answer.get("error"):
+        case "not_found":
+            raise NotFound(detail)
+        case "behind":
+            raise ReplicaBehind(
+                detail, version=int(answer["version"]), age_ms=int(answer["age_ms"])
+            )
+        case "corrupt":
+            raise IndexCorrupt(detail)
+        case _:
+            raise Unavailable(detail, retry_after_s=int(answer.get("retry_after_s", 1)))
 
 
 def _error(name: str, detail: str, **more: int) -> dict[str, Any]:

@@ -27,6 +27,11 @@ from service.errors import ReplicationError, Unavailable
 from service.replica import ltx
 
 LOCK_RETRY_MS = 1
+#: A file grows by so much at a time when room is made for what comes. SQLite's own VFS writes less
+#: than 128 KiB at once (`seekAndWriteFd` in os_unix.c) and calls more a full disk.
+GROW_BYTES = 64 * 1024
+#: Pages gather to writes of about this size.
+WRITE_BYTES = 256 * 1024
 #: How long an apply waits for running queries to end before it lets new ones in again.
 LOCK_WAIT_MS = 2_000
 
@@ -35,6 +40,12 @@ _VALID_FOR = slice(92, 96)
 _JOURNAL_MODE = slice(18, 20)
 _ROLLBACK = b"\x01\x01"
 _FLAGS = [apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_MAIN_DB, 0]
+
+
+class DiskFullError(Unavailable):
+    """The cache's disk has no room for this; what was there is as it was."""
+
+    hint_default = "The reader evicts what it can; give its cache more room."
 
 
 def write_new(path: Path, streams: Sequence[BinaryIO], *, replica: bool) -> int:
@@ -50,20 +61,52 @@ def write_new(path: Path, streams: Sequence[BinaryIO], *, replica: bool) -> int:
 
     Raises:
         ReplicationError: a file is damaged or does not follow the one before; `path` is rubbish.
+        OSError: the disk failed or is full; `path` is rubbish.
     """
     txid = 0
-    with path.open("xb") as out:
+    with path.open("xb", buffering=WRITE_BYTES) as out:
         for stream in streams:
             stream.seek(0)
             reader = ltx.Reader(stream)
             header = reader.header
             _follows(header, txid)
+            at = -1
             for number, page in reader.pages():
-                out.seek((number - 1) * header.page_size)
+                if number != at:  # a seek writes out the buffer, and most pages just follow
+                    out.seek((number - 1) * header.page_size)
                 out.write(as_replica(page, 1) if replica and number == 1 else page)
+                at = number + 1
             out.truncate(header.commit * header.page_size)
             txid = header.max_txid
     return txid
+
+
+def size_after(streams: Sequence[BinaryIO]) -> int:
+    """How large, in bytes, a file gets while these are applied in order; they are rewound."""
+    most = 0
+    for stream in streams:
+        stream.seek(0)
+        header = ltx.Reader(stream).header
+        stream.seek(0)
+        most = max(most, header.commit * header.page_size)
+    return most
+
+
+def reserve(handle: apsw.VFSFile, size: int) -> None:
+    """Make a replica, whose exclusive lock is held, at least this long, before anything changes.
+
+    SQLite goes by the page count in the header, so room at the end is no change to readers.
+
+    Raises:
+        DiskFullError: there is no room; nothing was changed.
+    """
+    before = handle.xFileSize()
+    try:
+        for at in range(before, size, GROW_BYTES):
+            handle.xWrite(bytes(min(GROW_BYTES, size - at)), at)
+    except (apsw.FullError, apsw.IOError) as error:
+        handle.xTruncate(before)
+        raise DiskFullError("the reader's disk is full", retry_after_s=5) from error
 
 
 @contextlib.contextmanager

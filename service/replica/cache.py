@@ -23,8 +23,10 @@ from typing import Any
 import apsw
 
 from service.errors import Unavailable
+from service.replica import vitals
 from service.replica.freshness import as_of_ms, now_ms, satisfies
 from service.replica.heads import Head
+from service.replica.vitals import NodeHealth
 
 NODE_DB = "node.db"
 BUSY_TIMEOUT_MS = 5_000
@@ -37,11 +39,6 @@ WHERE r.file = ?
 """
 _CLEAN = "SELECT 1 FROM replica WHERE file = ? AND path = ? AND dirty = 0"
 _REGISTRY = "SELECT registry FROM shard WHERE registry IS NOT NULL ORDER BY name LIMIT 1"
-_HEALTH = """
-SELECT (SELECT min(as_of_ms) FROM shard), (SELECT min(polled_ms) FROM shard),
-       (SELECT count(*) FROM replica), (SELECT total(bytes) FROM replica),
-       (SELECT count(*) FROM replica r JOIN shard s ON s.registry = r.file)
-"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -71,30 +68,6 @@ class ReplicaView:
     age_ms: int
     as_of: int
     bytes: int
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class NodeHealth:
-    """What `readyz` asks of a reader node; times in milliseconds, None while nothing is known.
-
-    Attributes:
-        heads_age_ms: age of the newest heads, of the shard where they are oldest.
-        polled_age_ms: when the follower last looked; a live one does so every poll interval.
-        registry_resident: keys can be checked here.
-        replicas: resident files.
-        replica_bytes: their size.
-    """
-
-    heads_age_ms: int | None
-    polled_age_ms: int | None
-    registry_resident: bool
-    replicas: int
-    replica_bytes: int
-
-    def ready(self, staleness_ms: int) -> bool:
-        """Can this node answer truthfully: a live follower, fresh heads, a registry?"""
-        ages = (self.heads_age_ms, self.polled_age_ms)
-        return self.registry_resident and all(a is not None and a <= staleness_ms for a in ages)
 
 
 class ReplicaCache:
@@ -156,20 +129,12 @@ class ReplicaCache:
     def node_health(self) -> NodeHealth:
         """What `readyz` needs; nothing known when the follower never ran."""
         try:
-            row = self._row(_HEALTH, ())
+            shards = self._rows(vitals.SHARDS_SQL, ())
+            replicas = self._row(vitals.REPLICAS_SQL, ())
+            troubles = self._rows(vitals.TROUBLES_SQL, ())
         except Unavailable:
-            row = None
-        if row is None:
-            return NodeHealth(None, None, registry_resident=False, replicas=0, replica_bytes=0)
-        as_of, polled, replicas, size, registries = row
-        now = now_ms()
-        return NodeHealth(
-            heads_age_ms=None if as_of is None else max(0, round(now - as_of)),
-            polled_age_ms=None if polled is None else max(0, round(now - polled)),
-            registry_resident=registries > 0,
-            replicas=replicas,
-            replica_bytes=int(size),
-        )
+            return vitals.NOTHING_KNOWN
+        return vitals.health(shards, replicas, troubles)
 
     def close(self) -> None:
         """Close this thread's connection."""
@@ -179,8 +144,12 @@ class ReplicaCache:
 
     def _row(self, sql: str, values: tuple[object, ...]) -> Any:
         """One row as SQLite gives it, or None."""
+        rows = self._rows(sql, values)
+        return rows[0] if rows else None
+
+    def _rows(self, sql: str, values: tuple[object, ...]) -> list[Any]:
         try:
-            return self._connection().execute(sql, values).fetchone()
+            return self._connection().execute(sql, values).fetchall()
         except apsw.Error as error:
             self.close()
             raise Unavailable("this node's replica cache is not ready") from error

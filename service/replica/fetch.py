@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 from collections.abc import Iterator
 from typing import BinaryIO
@@ -15,6 +16,8 @@ from service.replica.store import ObjectStore
 
 #: Up to so many new level-0 files are fetched by their predictable names; more are listed first.
 DIRECT_FILES = 32
+#: An object opens in a round trip to the store, and many small ones make up a cold tenant.
+OPENED_AT_ONCE = 8
 #: How much compressed data one exclusive lock of a replica may cover, unless one file is larger.
 GROUP_BYTES = 32 * 1024 * 1024
 
@@ -28,15 +31,27 @@ def listed(store: ObjectStore, file: str, epoch: int) -> list[LtxName]:
 
 @contextlib.contextmanager
 def opened(store: ObjectStore, names: list[LtxName]) -> Iterator[list[BinaryIO] | None]:
-    """Open all of these objects, or None when one has vanished."""
+    """Open all of these objects, several at once, or None when one has vanished."""
     with contextlib.ExitStack() as stack:
-        streams: list[BinaryIO] = []
-        for name in names:
-            if (stream := store.open(name.key)) is None:
-                break
-            stack.callback(stream.close)
-            streams.append(stream)
+        found = _opened(store, [name.key for name in names], stack)
+        streams = [stream for stream in found if stream is not None]
         yield streams if len(streams) == len(names) else None
+
+
+def _opened(
+    store: ObjectStore, keys: list[str], stack: contextlib.ExitStack
+) -> list[BinaryIO | None]:
+    """Open objects in order; each that opens is closed by `stack`, whatever becomes of others."""
+
+    def one(key: str) -> BinaryIO | None:
+        if (stream := store.open(key)) is not None:
+            stack.callback(stream.close)
+        return stream
+
+    if len(keys) <= 1:
+        return [one(key) for key in keys]
+    with concurrent.futures.ThreadPoolExecutor(min(OPENED_AT_ONCE, len(keys)), "open") as pool:
+        return list(pool.map(one, keys))
 
 
 def direct(store: ObjectStore, file: str, epoch: int, after: int, to: int) -> list[LtxName] | None:

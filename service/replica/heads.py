@@ -1,6 +1,7 @@
 """The heads document: what a shard's writer has replicated, in one small object.
 
     {"shard": "0", "seq": 17, "published_at": 1796080393477, "put_ms": 4, "registry": "<file>",
+     "term": 7, "owner": "<folder>/<process>",
      "tenants": {"<file>": {"epoch": 1, "txid": 42, "version": 40, "committed_at": ...,
                             "lag_ms": 120}}}
 
@@ -9,6 +10,10 @@ transaction `txid` holds. `lag_ms` is there only when the file has commits that 
 yet: how long the oldest of them had waited when the document was made. It is a duration, so a
 reader needs no agreement of clocks to stay honest about them. So is `put_ms`: the longest that
 writing this object took of late; the document was made that long before it appeared.
+
+`term` and `owner` say under which ownership of the shard it was written (see `lease`). A new owner
+first rewrites the document with its own, and with the same `seq`: for readers nothing has changed,
+and every later conditional write of its predecessor fails.
 """
 
 from __future__ import annotations
@@ -43,6 +48,8 @@ class Heads:
     tenants: dict[str, Head]
     registry: str | None = None
     put_ms: int = 0
+    term: int = 0
+    owner: str = ""
 
 
 def encode(heads: Heads) -> bytes:
@@ -59,6 +66,8 @@ def encode(heads: Heads) -> bytes:
             "seq": heads.seq,
             "published_at": heads.published_at,
             "put_ms": heads.put_ms,
+            "term": heads.term,
+            "owner": heads.owner,
             "registry": heads.registry,
             "tenants": tenants,
         }
@@ -82,6 +91,8 @@ def decode(body: bytes) -> Heads:
             put_ms=_natural(raw.get("put_ms", 0)),
             tenants=tenants,
             registry=None if registry is None else check_file(registry),
+            term=_natural(raw.get("term", 0)),
+            owner=str(raw.get("owner", "")),
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
         raise ReplicationError("the heads document cannot be read") from error

@@ -25,7 +25,7 @@ import orjson
 from service.errors import ReplicationError, SetupError, Unavailable
 from service.replica.children import Child
 from service.replica.names import socket_path, tenants_folder
-from service.replica.store import FolderStore
+from service.replica.store import ObjectStore
 
 #: How long level-0 files stay: a reader that falls back further fetches compacted ones.
 L0_RETENTION = "30m"
@@ -57,7 +57,7 @@ def control_socket(data: Path) -> Path:
     return socket_path(data / "writer", "litestream.sock")
 
 
-def configuration(data: Path, store: FolderStore, sync_interval_ms: int) -> bytes:
+def configuration(data: Path, store: ObjectStore, sync_interval_ms: int) -> bytes:
     """Litestream's configuration file; JSON, which is YAML too and needs no quoting rules."""
     interval = f"{sync_interval_ms}ms"
     return orjson.dumps(
@@ -73,11 +73,7 @@ def configuration(data: Path, store: FolderStore, sync_interval_ms: int) -> byte
                     "watch": True,
                     "meta-dir": str(data / "writer" / "litestream-meta"),
                     "monitor-interval": interval,
-                    "replica": {
-                        "type": "file",
-                        "path": str(store.root / "v1"),
-                        "sync-interval": interval,
-                    },
+                    "replica": {**store.litestream_replica, "sync-interval": interval},
                 }
             ],
         },
@@ -113,6 +109,25 @@ class LitestreamClient:
         return {
             Path(entry["path"]) for entry in listed.get("databases", []) if "last_sync_at" in entry
         }
+
+    def watched(self) -> set[Path]:
+        """Every file that Litestream has, set up or not.
+
+        Raises:
+            ReplicationError: it does not answer.
+        """
+        listed = self._call("GET", "/list", 10 * ALIVE_TIMEOUT_MS)
+        return {Path(entry["path"]) for entry in listed.get("databases", [])}
+
+    def unregister(self, path: Path, timeout_ms: int) -> None:
+        """Have Litestream close a file and not look at it again; it may upload a last time.
+
+        Raises:
+            ReplicationError: it does not answer in time.
+        """
+        seconds = max(1, timeout_ms // 1_000)
+        body = {"path": str(path), "timeout": seconds}
+        self._call("POST", "/unregister", seconds * 1_000 + ALIVE_TIMEOUT_MS, body)
 
     def sync(self, path: Path, timeout_ms: int) -> Position:
         """Upload what was committed to `path` and wait until it is stored.
@@ -162,7 +177,7 @@ class LitestreamSupervisor:
     """Owns the Litestream process of one data folder. See `children` for the threading rule."""
 
     def __init__(
-        self, data: Path, store: FolderStore, *, sync_interval_ms: int, backoff_ms: int
+        self, data: Path, store: ObjectStore, *, sync_interval_ms: int, backoff_ms: int
     ) -> None:
         """Prepare; nothing runs yet.
 

@@ -3,10 +3,13 @@
     <data>/writer/tenants/<file>/<epoch>.db      the writer's files, one epoch each
     <store>/v1/<file>/<epoch>.db/...             what Litestream replicates of them
     <store>/heads/<shard>.json                   what a shard's writer has replicated
+    <store>/leases/<shard>.json                  who a shard's writer is
     <cache>/node.db  <cache>/files/              a reader node, disposable
 
 `<file>` is 128 random bits, chosen when the file is created and never reused: Litestream does not
-replicate a name that was deleted and made again. `<epoch>` grows when a writer rebuilds the file.
+replicate a name that was deleted and made again. `<epoch>` grows when a writer rebuilds the file,
+and when another owner takes its shard over. Every ownership has `EPOCHS_A_TERM` epochs of its own,
+so two owners cannot write below one prefix even if neither ever announced what it wrote.
 """
 
 from __future__ import annotations
@@ -24,9 +27,11 @@ from service.tenancy.registry import new_file_name
 #: `sun_path` of a Unix socket address holds this many bytes with its ending zero (unix(7)).
 SOCKET_PATH_BYTES = 107
 FIRST_EPOCH = 1
+#: How many epochs one ownership may use of each file, more than it will ever rebuild it.
+EPOCHS_A_TERM = 1_000
 
 _FILE = re.compile(r"[a-z2-7]{26}")
-_EPOCH_FILE = re.compile(r"(\d{8})\.db")
+_EPOCH_FILE = re.compile(r"(\d{8,})\.db")
 
 
 new_file = new_file_name
@@ -51,6 +56,16 @@ def tenants_folder(data: Path) -> Path:
 def writer_path(data: Path, file: str, epoch: int) -> Path:
     """Where the writer keeps one epoch of a file."""
     return tenants_folder(data) / check_file(file) / f"{epoch:08d}.db"
+
+
+def first_epoch(term: int) -> int:
+    """The epoch of a file that is new under an ownership; term 0 is that of nobody."""
+    return max(FIRST_EPOCH, term * EPOCHS_A_TERM)
+
+
+def next_epoch(term: int, *known: int) -> int:
+    """An epoch that an ownership may use and that follows all those of a file."""
+    return max(first_epoch(term), *(epoch + 1 for epoch in known))
 
 
 def latest_epoch(data: Path, file: str) -> int | None:
@@ -82,6 +97,23 @@ def local_files(data: Path) -> list[str]:
 def heads_key(shard: str) -> str:
     """The object that says what a shard's writer has replicated."""
     return f"heads/{shard}.json"
+
+
+def lease_key(shard: str) -> str:
+    """The object that says who a shard's writer is."""
+    return f"leases/{shard}.json"
+
+
+def file_prefix(file: str) -> str:
+    """Below this key lies all that was ever replicated of a file."""
+    return f"v1/{check_file(file)}/"
+
+
+def epoch_of_key(key: str) -> int | None:
+    """The epoch that an object below `file_prefix` belongs to."""
+    parts = key.split("/")
+    match = _EPOCH_FILE.fullmatch(parts[2]) if len(parts) > 2 else None
+    return int(match[1]) if match else None
 
 
 def replica_prefix(file: str, epoch: int) -> str:

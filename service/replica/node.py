@@ -28,7 +28,7 @@ from service.replica.heads import Head
 
 FILES = "files"
 LOCK = "follower.lock"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 _SCHEMA = """
 CREATE TABLE node(key TEXT PRIMARY KEY, value ANY NOT NULL) STRICT, WITHOUT ROWID;
@@ -43,7 +43,14 @@ CREATE TABLE head(
 CREATE TABLE replica(
   file TEXT PRIMARY KEY, path TEXT NOT NULL, epoch INTEGER NOT NULL, txid INTEGER NOT NULL,
   version INTEGER NOT NULL, committed_at INTEGER NOT NULL, as_of_ms REAL NOT NULL,
-  bytes INTEGER NOT NULL, dirty INTEGER NOT NULL
+  bytes INTEGER NOT NULL, dirty INTEGER NOT NULL, checked INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE pin(file TEXT PRIMARY KEY, until_ms REAL NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE trouble(
+  file TEXT PRIMARY KEY, cause TEXT NOT NULL, since_ms REAL NOT NULL, times INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE canary(
+  shard TEXT PRIMARY KEY, version INTEGER NOT NULL, arrived_ms REAL NOT NULL
 ) STRICT, WITHOUT ROWID;
 """
 
@@ -61,6 +68,7 @@ class Replica:
     as_of_ms: float
     bytes: int
     dirty: bool = False
+    checked: bool = True
 
 
 class Node:
@@ -122,7 +130,7 @@ class Node:
         """All resident files."""
         with self._lock:
             rows: list[Any] = self._db.execute("SELECT * FROM replica").fetchall()
-        return {row[0]: Replica(*(*row[:-1], bool(row[-1]))) for row in rows}
+        return {row[0]: Replica(*row[:-2], *map(bool, row[-2:])) for row in rows}
 
     def put_shard(
         self,
@@ -168,9 +176,12 @@ class Node:
 
     def put_replica(self, replica: Replica) -> None:
         """Register a replica, or its new state; one commit, so readers see all or nothing."""
-        row = (*dataclasses.astuple(replica)[:-1], int(replica.dirty))
+        row = dataclasses.astuple(replica)
+        values = (*row[:-2], *map(int, row[-2:]))
         with self._write() as db:
-            db.execute("INSERT OR REPLACE INTO replica VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+            db.execute(
+                "INSERT OR REPLACE INTO replica VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values
+            )
 
     def mark_dirty(self, file: str) -> None:
         """Pages of this replica are about to be written; its exclusive lock is held."""
@@ -181,6 +192,40 @@ class Node:
         """The replica is no longer resident."""
         with self._write() as db:
             db.execute("DELETE FROM replica WHERE file = ?", (file,))
+
+    def drop_shard(self, name: str) -> None:
+        """The shard and all its heads are gone."""
+        with self._write() as db:
+            for table, column in (("shard", "name"), ("head", "shard"), ("canary", "shard")):
+                db.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))
+
+    def pins(self) -> dict[str, float]:
+        """Until when (monotonic ms) files are kept from eviction."""
+        with self._lock:
+            rows: list[Any] = self._db.execute("SELECT file, until_ms FROM pin").fetchall()
+        return dict(rows)
+
+    def put_pin(self, file: str, until_ms: float) -> None:
+        """Keep a file from eviction until then; 0 lets it go."""
+        with self._write() as db:
+            db.execute("DELETE FROM pin WHERE file = ?", (file,))
+            if until_ms:
+                db.execute("INSERT INTO pin VALUES(?, ?)", (file, until_ms))
+
+    def put_trouble(self, file: str, cause: str, since_ms: float, times: int) -> None:
+        """Catching up has failed so often since then; 0 times ends it."""
+        with self._write() as db:
+            db.execute("DELETE FROM trouble WHERE file = ?", (file,))
+            if times:
+                values = (file, cause, since_ms, times)
+                db.execute("INSERT INTO trouble VALUES(?, ?, ?, ?)", values)
+
+    def put_canary(self, shard: str, version: int, arrived_ms: float) -> None:
+        """A shard's canary arrived."""
+        with self._write() as db:
+            db.execute(
+                "INSERT OR REPLACE INTO canary VALUES(?, ?, ?)", (shard, version, arrived_ms)
+            )
 
     def next_path(self, file: str, epoch: int) -> Path:
         """A path that this cache folder never used before."""

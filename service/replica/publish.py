@@ -6,6 +6,13 @@ announces nothing while Litestream does not answer, so the readers' age grows: s
 
 For each changed file it reads the version, then has Litestream upload and wait. A commit that
 slips in between travels along and is announced next time; what is announced is always stored.
+
+**Fencing.** Every publication is a conditional write over the one before. A new owner of the shard
+rewrites the heads before anything else (see `restore.fence`), so from then on ours fail, and this
+publisher is done for. `durability=replicated` is acknowledged after such a write only, so a new
+owner finds all of it, whatever pauses or partitions there were: it loses nothing.
+`durability=local` is acknowledged when it is on this machine's disk: a take-over loses what was
+not announced by then, at most the last `staleness_ms` of commits (`check_keeping_up`).
 """
 
 from __future__ import annotations
@@ -23,14 +30,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from service.errors import IndexFileError, MemlaneError, ReplicationError, Unavailable
-from service.replica import heads as documents
 from service.replica import names
 from service.replica.counters import Counters
+from service.replica.fencing import FencedHeads
 from service.replica.heads import Head, Heads
 from service.replica.litestream import LitestreamClient
 from service.replica.log_gate import LogGate
 from service.replica.stamps import read_stamps
-from service.replica.store import ObjectStore, Stored
+from service.replica.store import ObjectStore
+from service.replica.tenure import UNFENCED, Tenure
 
 #: Uploads waited for at once; one takes 3 ms with a folder and 76 ms with S3.
 SYNC_THREADS = 4
@@ -46,7 +54,7 @@ class Publisher:
     """Announces one shard. `changed`, `replicate_now`, `forget` and the gauges fit any thread.
 
     Attributes:
-        counters: publications, failed_publications, failed_syncs, litestream_silent.
+        counters: publications, failed_publications, failed_syncs, litestream_silent, fenced.
     """
 
     def __init__(
@@ -58,6 +66,7 @@ class Publisher:
         registry: str | None,
         heads_interval_ms: int,
         heads_heartbeat_ms: int,
+        tenure: Tenure = UNFENCED,
     ) -> None:
         """Prepare; nothing runs before `start`.
 
@@ -68,12 +77,13 @@ class Publisher:
             registry: the file that is the registry.
             heads_interval_ms: least time between two publications.
             heads_heartbeat_ms: time between publications when nothing changes.
+            tenure: the ownership whose name is in the heads.
         """
         self.counters = Counters()
         self._data = data.absolute()
-        self._store = store
         self._shard = shard
         self._registry = registry
+        self._fenced = FencedHeads(store, shard, tenure)
         self._interval = heads_interval_ms / 1_000
         self._heartbeat = heads_heartbeat_ms / 1_000
         self._litestream = LitestreamClient(self._data)
@@ -110,7 +120,7 @@ class Publisher:
         """Announce what is left, as far as the time allows, and end."""
         deadline = time.monotonic() + timeout_ms / 1_000
         with self._news:
-            while self._oldest() is not None and self._thread.is_alive():
+            while self._oldest() is not None and self._thread.is_alive() and not self._fenced.lost:
                 if not self._news.wait(deadline - time.monotonic()):
                     break
                 if time.monotonic() >= deadline:
@@ -132,12 +142,14 @@ class Publisher:
         """Wait until `version` of a file is in the store and announced.
 
         Raises:
-            Unavailable: not in time. The commit stands, and will be replicated.
+            Unavailable: not in time. The commit stands, and will be replicated, unless the shard
+                is lost.
         """
         deadline = time.monotonic() + timeout_ms / 1_000
         self.changed(file)
         with self._news:
             while self._announced.get(file, -1) < version:
+                self._fenced.check()
                 if self._stopping or not self._news.wait(deadline - time.monotonic()):
                     raise Unavailable(
                         "committed, but not replicated in time",
@@ -161,6 +173,7 @@ class Publisher:
             self._unpublished = True
             self._news.notify_all()
             while self._unpublished or file in self._announced:
+                self._fenced.check()
                 if self._stopping or not self._news.wait(deadline - time.monotonic()):
                     raise Unavailable("the deletion is not announced yet")
 
@@ -180,8 +193,10 @@ class Publisher:
         """Refuse new commits while the store is too far behind.
 
         Raises:
-            Unavailable: the oldest commit, or the silence, is older than the limit.
+            Unavailable: the oldest commit, or the silence, is older than the limit, or the shard
+                has another owner.
         """
+        self._fenced.check()
         behind_ms = max(self.lag_ms(), self.silent_ms())
         if behind_ms > limit_ms:
             raise Unavailable(f"replication is {behind_ms} ms behind", retry_after_s=2)
@@ -204,11 +219,21 @@ class Publisher:
                     self._round()
                 except MemlaneError as error:
                     self.counters.add("failed_publications")
+                    if self._fenced.lost:
+                        self._end_fenced()
+                        return
                     if self._gate.opens():
                         _log.warning("heads are not published: %s", error.detail)
                 except Exception:
                     self.counters.add("failed_publications")
                     _log.exception("heads are not published")
+
+    def _end_fenced(self) -> None:
+        """The shard has another owner: release all who wait, and never come back."""
+        self.counters.add("fenced")
+        _log.error("shard %s has another owner", self._shard)
+        with self._news:
+            self._news.notify_all()
 
     def _urgent(self) -> bool:
         return bool(not self._loaded or self._waiting or self._running or self._unpublished)
@@ -249,8 +274,7 @@ class Publisher:
 
     def _load(self) -> None:
         """Go on from the published heads; whatever differs from them has changed."""
-        stored = self._store.get(names.heads_key(self._shard))
-        known = documents.decode(stored.body) if isinstance(stored, Stored) else None
+        known = self._fenced.read()
         differing = [
             file
             for file in names.local_files(self._data)
@@ -350,7 +374,7 @@ class Publisher:
             put_ms=math.ceil(max(self._puts) * 1_000),
         )
         try:
-            self._store.put(names.heads_key(self._shard), documents.encode(document))
+            self._fenced.write(document)
         except BaseException:
             with self._news:
                 self._unpublished = True

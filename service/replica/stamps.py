@@ -11,7 +11,7 @@ import apsw
 from service.errors import IndexCorrupt
 from service.index.connection import open_reader
 
-_STAMPS = "SELECT key, value FROM meta WHERE key IN ('version', 'committed_at')"
+STAMPS = "SELECT key, value FROM meta WHERE key IN ('version', 'committed_at')"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ def read_stamps(path: Path, *, check: bool = False) -> Stamps:
                 "ok",
             ):
                 raise IndexCorrupt(f"{path.name} fails quick_check: {found}")
-            rows: list[Any] = connection.execute(_STAMPS).fetchall()
+            rows: list[Any] = connection.execute(STAMPS).fetchall()
         stamps = dict(rows)
         return Stamps(int(stamps["version"]), int(stamps["committed_at"]))
     except (KeyError, TypeError, ValueError, apsw.SQLError) as error:

@@ -1,6 +1,6 @@
-"""The object store as replication sees it, and the one that is a folder.
+"""The object store as replication sees it, and the one that is a folder (S3: `s3_store`).
 
-The seam is five calls; an S3 store is one more class. Keys are relative, with `/` between parts.
+Keys are relative, with `/` between parts.
 """
 
 from __future__ import annotations
@@ -8,13 +8,19 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import enum
+import fcntl
 import os
 import secrets
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from service.errors import ReplicationError
+
+#: Longest wait for another conditional writer of the same object; one takes milliseconds.
+LOCK_S = 5.0
+LOCK_POLL_S = 0.002
 
 
 class Absent(enum.Enum):
@@ -44,8 +50,16 @@ class ObjectStore(Protocol):
     """What replication needs of a store. Every call raises `ReplicationError` when it fails."""
 
     @property
+    def url(self) -> str:
+        """How `stores.open_store` names it."""
+
+    @property
     def level_format(self) -> str:
         """Where Litestream puts a level's files below a database's prefix."""
+
+    @property
+    def litestream_replica(self) -> Mapping[str, Any]:
+        """The part of Litestream's configuration that says where it replicates to."""
 
     def get(self, key: str, *, known_etag: str | None = None) -> Stored | Absent:
         """Read a small object, unless it still has `known_etag`."""
@@ -56,11 +70,21 @@ class ObjectStore(Protocol):
     def put(self, key: str, body: bytes) -> None:
         """Write or replace an object; a reader sees the old or the new one, never a mix."""
 
+    def put_if(self, key: str, body: bytes, *, known_etag: str | None) -> str | None:
+        """Write an object only if it still has `known_etag`, or, with None, only if there is none.
+
+        Returns:
+            The new etag; None when somebody else was first.
+        """
+
     def list(self, prefix: str) -> Iterator[Listed]:
         """All objects below a prefix that ends with `/`, in no order."""
 
     def delete(self, key: str) -> None:
         """Remove an object; no error when it is not there."""
+
+    def delete_prefix(self, prefix: str) -> int:
+        """Remove all objects below a prefix that ends with `/`; how many there were."""
 
 
 class FolderStore:
@@ -68,6 +92,16 @@ class FolderStore:
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
+
+    @property
+    def url(self) -> str:
+        """Its path."""
+        return str(self.root)
+
+    @property
+    def litestream_replica(self) -> Mapping[str, Any]:
+        """Litestream's file replica."""
+        return {"type": "file", "path": str(self.root / "v1")}
 
     @property
     def level_format(self) -> str:
@@ -108,9 +142,27 @@ class FolderStore:
                     stream.write(body)
                     stream.flush()
                     os.fsync(stream.fileno())
+                # The kernel stamps files once a tick, and two writes within one may get the same
+                # inode too: their etags must differ.
+                now = time.time_ns()
+                os.utime(draft, ns=(now, now))
                 draft.replace(path)
             finally:
                 draft.unlink(missing_ok=True)
+        except OSError as error:
+            raise _failed("write", key, error) from error
+
+    def put_if(self, key: str, body: bytes, *, known_etag: str | None) -> str | None:
+        """Write an object under a lock of its own that all conditional writers of it take."""
+        path = self._path(key)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with _locked(path.with_name(f".{path.name}.lock.tmp"), key):
+                found = self.get(key)
+                if (found.etag if isinstance(found, Stored) else None) != known_etag:
+                    return None
+                self.put(key, body)
+                return _etag(path.stat())
         except OSError as error:
             raise _failed("write", key, error) from error
 
@@ -140,11 +192,34 @@ class FolderStore:
         except OSError as error:
             raise _failed("delete", key, error) from error
 
+    def delete_prefix(self, prefix: str) -> int:
+        """Remove all objects below a prefix; the folders stay."""
+        keys = [item.key for item in self.list(prefix)]
+        for key in keys:
+            self.delete(key)
+        return len(keys)
+
     def _path(self, key: str) -> Path:
         parts = [part for part in key.split("/") if part]
         if key.startswith("/") or any(part in {".", ".."} for part in parts):
             raise ReplicationError(f"object key {key!r} leaves the store")
         return self.root.joinpath(*parts)
+
+
+@contextlib.contextmanager
+def _locked(path: Path, key: str) -> Iterator[None]:
+    """Hold a lock that the kernel releases when its holder dies; a paused holder keeps it."""
+    deadline = time.monotonic() + LOCK_S
+    with path.open("a") as lock:
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() >= deadline:
+                    raise ReplicationError(f"object {key} is locked for too long") from error
+                time.sleep(LOCK_POLL_S)
+        yield
 
 
 def _etag(status: os.stat_result) -> str:

@@ -10,10 +10,8 @@ import sys
 from pathlib import Path
 
 from service.errors import MemlaneError
-from service.replica import FolderStore, Follower, FollowerServer
+from service.replica import Follower, FollowerServer, open_store
 from service.settings import Settings
-
-SHARDS = ("main",)
 
 
 def main() -> int:
@@ -24,11 +22,9 @@ def main() -> int:
         settings = Settings.from_environment()
         follower = Follower(
             Path(options["cache"]),
-            FolderStore(Path(options["store"])),
-            shards=SHARDS,
-            poll_interval_ms=settings.poll_interval_ms,
-            resident_files=settings.resident_tenants,
-            resident_bytes=settings.resident_bytes,
+            open_store(options["store"], settings),
+            settings=settings,
+            shards=options.get("shards", ()),
         )
     except MemlaneError as error:
         print(f"memlane: {error.detail}\n{error.hint}", file=sys.stderr)  # noqa: T201

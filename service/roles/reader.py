@@ -13,7 +13,7 @@ from starlette.types import ASGIApp
 
 from service.app import create_reader_app
 from service.node.replicas import Replicas
-from service.replica import Child
+from service.replica import Child, store_url
 from service.roles.web import wait_answering, web_child
 from service.serve import ServeOptions
 from service.settings import Settings
@@ -30,7 +30,7 @@ class ReaderRole:
         self,
         cache: Path,
         *,
-        store: Path,
+        store: str,
         secret: Path,
         host: str,
         port: int,
@@ -41,7 +41,7 @@ class ReaderRole:
 
         Args:
             cache: this reader's own folder; disposable.
-            store: the object store's folder.
+            store: the object store's URL; see `replica/stores.py`.
             secret: the deployment's key secret.
             host: the address to listen on.
             port: the port to listen on.
@@ -56,7 +56,7 @@ class ReaderRole:
             "secret": str(secret.absolute()),
             "writer_url": writer_url,
         }
-        self._follow = {"cache": str(self._cache), "store": str(store.absolute())}
+        self._follow = {"cache": str(self._cache), "store": store_url(store)}
         self._host, self._port = host, port
         self._secret = secret
         self._children: list[Child] = []

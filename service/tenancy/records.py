@@ -74,3 +74,30 @@ class NewKey:
 
     key: Key
     record: KeyRecord
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rewound:
+    """A tenant's file that was, or would be, restored to an earlier moment.
+
+    Attributes:
+        tenant: its name.
+        dry_run: nothing was changed.
+        from_version: the version it had.
+        version: the version it has since, or would have.
+        at: the moment asked for, Unix ms.
+        restored_to: the last batch it holds was committed then, Unix ms.
+        restored_version: the version that batch made.
+        documents: how many it holds.
+        announced: readers are told; false when the store was too slow, it then follows.
+    """
+
+    tenant: str
+    dry_run: bool
+    from_version: int
+    version: int
+    at: int
+    restored_to: int
+    restored_version: int
+    documents: int
+    announced: bool

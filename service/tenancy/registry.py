@@ -47,6 +47,15 @@ CREATE TABLE keys(
 ) STRICT;
 CREATE INDEX keys_of_tenant ON keys(tenant_id);
 """
+#: Added later; a reader never asks for it, so the schema's number stays.
+_DELETIONS = """
+CREATE TABLE IF NOT EXISTS deletions(
+  tenant_id INTEGER PRIMARY KEY REFERENCES tenants(id),
+  requested_at INTEGER NOT NULL,
+  progress TEXT NOT NULL,
+  receipt TEXT
+) STRICT;
+"""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,62}")
 LABEL_CHARS: Final = 100
@@ -126,14 +135,14 @@ class Registry:
                 "a tenant's name has 1 to 63 of a-z 0-9 . _ - and starts with a letter or digit"
             )
         row = (name, new_file_name(), 1, TenantState.ACTIVE.value, self._clock_ms())
-        with self._change() as connection:
+        with self.change() as connection:
             if connection.execute("SELECT 1 FROM tenants WHERE name = ?", (name,)).fetchone():
                 raise Conflict(f"there is a tenant {name} already", hint="Choose another name.")
             connection.execute(
                 "INSERT INTO tenants(name, file, epoch, state, created_at) VALUES (?, ?, ?, ?, ?)",
                 row,
             )
-            return _tenant(connection, name)
+            return read_tenant(connection, name)
 
     def set_state(self, name: str, state: TenantState) -> Tenant:
         """Suspend, reactivate or delete a tenant. A deleted one never comes back.
@@ -142,11 +151,11 @@ class Registry:
             NotFound: there is no such tenant.
             Conflict: it is deleted.
         """
-        with self._change() as connection:
-            if _tenant(connection, name).state is TenantState.DELETED:
+        with self.change() as connection:
+            if read_tenant(connection, name).state is TenantState.DELETED:
                 raise Conflict(f"tenant {name} is deleted", hint="Create a new tenant.")
             connection.execute("UPDATE tenants SET state = ? WHERE name = ?", (state.value, name))
-            return _tenant(connection, name)
+            return read_tenant(connection, name)
 
     def advance_epoch(self, name: str) -> Tenant:
         """Give the tenant's replica a new prefix, which fences off an old writer.
@@ -154,10 +163,10 @@ class Registry:
         Raises:
             NotFound: there is no such tenant.
         """
-        with self._change() as connection:
-            _tenant(connection, name)
+        with self.change() as connection:
+            read_tenant(connection, name)
             connection.execute("UPDATE tenants SET epoch = epoch + 1 WHERE name = ?", (name,))
-            return _tenant(connection, name)
+            return read_tenant(connection, name)
 
     def tenant(self, name: str) -> Tenant:
         """One tenant.
@@ -166,7 +175,7 @@ class Registry:
             NotFound: there is no such tenant.
         """
         with self._lock:
-            return _tenant(self._connection, name)
+            return read_tenant(self._connection, name)
 
     def tenants(self) -> list[Tenant]:
         """All tenants, deleted ones too, oldest first."""
@@ -194,7 +203,7 @@ class Registry:
         now = self._clock_ms()
         _check_key(tenant, scopes, label, expires_at, now)
         key = mint(scopes)
-        with self._change() as connection:
+        with self.change() as connection:
             tenant_id = None if tenant is None else self._owner(connection, tenant, now)
             connection.execute(
                 "INSERT INTO keys(hash, tenant_id, scopes, label, created_at, expires_at)"
@@ -210,7 +219,7 @@ class Registry:
         Raises:
             NotFound: there is no such key.
         """
-        with self._change() as connection:
+        with self.change() as connection:
             connection.execute(
                 "UPDATE keys SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?",
                 (self._clock_ms(), number),
@@ -225,7 +234,7 @@ class Registry:
             NotFound: there is no such tenant.
         """
         with self._lock:
-            owner = None if tenant is None else _tenant(self._connection, tenant).id
+            owner = None if tenant is None else read_tenant(self._connection, tenant).id
             rows: list[Any] = self._connection.execute(
                 "SELECT id, scopes, label, created_at, expires_at, revoked_at"
                 " FROM keys WHERE tenant_id IS ? ORDER BY id",
@@ -236,7 +245,7 @@ class Registry:
     # --- inside
 
     def _owner(self, connection: apsw.Connection, name: str, now: int) -> int:
-        tenant = _tenant(connection, name)
+        tenant = read_tenant(connection, name)
         if tenant.state is TenantState.DELETED:
             raise Conflict(f"tenant {name} is deleted", hint="Create a new tenant.")
         live = connection.execute(
@@ -254,7 +263,7 @@ class Registry:
         connection = self._connection
         with self._lock, connection:
             if not connection.table_exists(None, "meta"):
-                connection.execute(_SCHEMA)
+                connection.execute(_SCHEMA + _DELETIONS)
                 connection.executemany(
                     "INSERT INTO meta VALUES (?, ?)",
                     [
@@ -265,10 +274,20 @@ class Registry:
                 )
                 return
             check_schema(connection, self.path)
+            connection.execute(_DELETIONS)
 
     @contextmanager
-    def _change(self) -> Iterator[apsw.Connection]:
-        """One transaction, which bumps the version; an error leaves everything as it was."""
+    def reading(self) -> Iterator[apsw.Connection]:
+        """The connection, while nothing changes. For this package's own modules."""
+        with self._lock:
+            yield self._connection
+
+    @contextmanager
+    def change(self) -> Iterator[apsw.Connection]:
+        """One transaction, which bumps the version; an error leaves everything as it was.
+
+        For this package's own modules.
+        """
         with self._lock, self._connection as connection:
             yield connection
             connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'version'")
@@ -314,7 +333,12 @@ def _meta(connection: apsw.Connection, key: str) -> int:
     return value
 
 
-def _tenant(connection: apsw.Connection, name: str) -> Tenant:
+def read_tenant(connection: apsw.Connection, name: str) -> Tenant:
+    """One tenant of an open registry.
+
+    Raises:
+        NotFound: there is no such tenant.
+    """
     row = connection.execute(
         "SELECT id, name, file, epoch, state, created_at FROM tenants WHERE name = ?", (name,)
     ).fetchone()

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import apsw
 
-from service.errors import Forbidden, NotFound, Unauthorized, Unavailable
+from service.errors import Forbidden, NotFound, TenantSuspended, Unauthorized, Unavailable
 from service.index.connection import open_reader
 from service.tenancy import keys
 from service.tenancy.records import Tenant, TenantState
@@ -117,7 +117,7 @@ class RegistryView:
         Raises:
             RegistryBusy: the file is taking in a change for longer than that.
             Unauthorized: the key is malformed, unknown, expired or revoked, or its tenant is gone.
-            Forbidden: its tenant is suspended.
+            TenantSuspended: its tenant is suspended.
             Unavailable: this node has no registry yet, or it is being replaced.
             IndexCorrupt: the file is not a registry.
             IndexTooNew: a later release wrote it.
@@ -226,6 +226,4 @@ def _check_tenant(tenant: Tenant) -> None:
     if tenant.state is TenantState.DELETED:
         raise Unauthorized("this key's tenant was deleted", hint="Ask for a new key.")
     if tenant.state is TenantState.SUSPENDED:
-        raise Forbidden(
-            f"tenant {tenant.name} is suspended", hint="Ask the operator to reactivate it."
-        )
+        raise TenantSuspended(f"tenant {tenant.name} is suspended")

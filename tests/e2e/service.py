@@ -113,7 +113,7 @@ class Service:
         """Process ids below ours whose command line holds all the words."""
         return [
             pid
-            for pid, command in _descendants(self.process.pid)
+            for pid, command in descendants(self.process.pid)
             if all(word in command for word in words)
         ]
 
@@ -124,7 +124,7 @@ class Service:
         return self.children("service.roles.follower")[0]
 
 
-def _descendants(root: int) -> Iterable[tuple[int, str]]:
+def descendants(root: int) -> Iterable[tuple[int, str]]:
     parents: dict[int, int] = {}
     commands: dict[int, str] = {}
     for entry in Path("/proc").iterdir():

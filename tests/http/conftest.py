@@ -20,7 +20,8 @@ from service.index.writer import BatchResult, LineResult
 from service.search.request import Hit, SearchRequest, SearchResult
 from service.settings import Settings
 from service.telemetry.states import read_totals
-from service.tenancy.records import Tenant
+from service.tenancy.deletions import Deletions, Status
+from service.tenancy.records import Rewound, Tenant, TenantState
 from service.tenancy.registry import Registry
 from service.tenancy.view import RegistryView
 
@@ -41,7 +42,7 @@ class FakeReader:
         return [self.found.get(key) for key in keys]
 
     def status(self) -> dict[str, Any]:
-        return {"documents": self.docs, "version": self.version}
+        return {"documents": self.docs, "version": self.version, "bytes": 4_096}
 
 
 @dataclasses.dataclass
@@ -49,6 +50,7 @@ class FakeOpened:
     reader: FakeReader
     age_ms: int = 250
     as_of_ms: int = AS_OF_MS
+    temperature: str = "hot"
 
 
 class FakeFiles:
@@ -122,6 +124,42 @@ class FakeFiles:
         return result
 
 
+class FakeLifecycle:
+    """Tenants whose deletion removes nothing and takes no time, unless the store is down."""
+
+    def __init__(self, registry: Registry) -> None:
+        self.registry = registry
+        self.deletions = Deletions(registry)
+        self.store_down = False
+        self.restored: list[tuple[str, int, bool]] = []
+
+    def tenants(self) -> list[Status]:
+        return [self.tenant(tenant.name) for tenant in self.registry.tenants()]
+
+    def tenant(self, name: str) -> Status:
+        trouble = "the store is down" if self.store_down else None
+        return Status(self.registry.tenant(name), self.deletions.find(name), trouble)
+
+    def suspend(self, name: str) -> Status:
+        self.registry.set_state(name, TenantState.SUSPENDED)
+        return self.tenant(name)
+
+    def resume(self, name: str) -> Status:
+        self.registry.set_state(name, TenantState.ACTIVE)
+        return self.tenant(name)
+
+    def delete(self, name: str) -> Status:
+        self.deletions.begin(name, {"documents": 2})
+        if not self.store_down:
+            self.deletions.finish(name, {"tenant": name, "objects_remaining": 0})
+        return self.tenant(name)
+
+    def restore(self, name: str, at_ms: int, *, dry_run: bool) -> Rewound:
+        self.registry.tenant(name)
+        self.restored.append((name, at_ms, dry_run))
+        return Rewound(name, dry_run, 7, 8, at_ms, at_ms - 1, 3, 2, not dry_run)
+
+
 def fake_search(reader: Any, request: SearchRequest) -> SearchResult:
     """Documents whose title holds the query."""
     hits = [
@@ -168,6 +206,7 @@ class World:
             "operator": self.key(None, ["operator"]),
         }
         self.search: Callable[[Any, SearchRequest], SearchResult] = fake_search
+        self.lifecycle = FakeLifecycle(self.registry)
         self.reader_app = create_reader_app(
             settings=self.settings,
             files=self.files,
@@ -179,6 +218,7 @@ class World:
             settings=self.settings,
             tenants=self.files,
             registry=self.registry,
+            lifecycle=self.lifecycle,
             view=self.view,
             counters=folder / "counters",
             search=lambda reader, request: self.search(reader, request),

@@ -28,6 +28,7 @@ def test_an_answer_holds_hits_freshness_state_and_timing(world: Any) -> None:
         "as_of": "2026-09-21T14:13:20.123Z",
         "age_ms": 250,
         "docs": 2,
+        "temperature": "hot",
     }
     assert body["semantic"] == {
         "state": "disabled",

@@ -39,7 +39,7 @@ DEADLINE_S = 30
 class EmptyFile:
     """A tenant's file without documents; the application's parts below it."""
 
-    version, docs, age_ms, as_of_ms = 1, 0, 0, 0
+    version, docs, age_ms, as_of_ms, temperature = 1, 0, 0, 0, "hot"
 
     @property
     def reader(self) -> Any:
@@ -59,6 +59,13 @@ class EmptyFile:
         raise NotImplementedError
 
 
+class NoLifecycle:
+    """Nothing is administered here."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(name)
+
+
 def build(config: Mapping[str, Any]) -> ASGIApp:
     folder = Path(config["folder"])
 
@@ -75,6 +82,7 @@ def build(config: Mapping[str, Any]) -> ASGIApp:
         settings=Settings(request_bytes=100_000),
         tenants=EmptyFile(),
         registry=registry,
+        lifecycle=NoLifecycle(),
         view=RegistryView(lambda: registry.path, SECRET),
         counters=folder / "counters",
         resources=[registry],

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from service.replica import FolderStore, failures
+from tests.replica.shard_world import Shard
 from tests.replica.world import Writer
 
 
@@ -22,3 +24,16 @@ def own_writer(tmp_path: Path) -> Iterator[Writer]:
     node = Writer(tmp_path / "node").start()
     yield node
     node.stop()
+
+
+@pytest.fixture
+def shard(tmp_path: Path) -> Shard:
+    """A shard made by hand in a folder store."""
+    return Shard(tmp_path, FolderStore(tmp_path / "store"), "0")
+
+
+@pytest.fixture
+def quick_retries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that failed is tried again almost at once."""
+    monkeypatch.setattr(failures, "RETRY_MS", 20)
+    monkeypatch.setattr(failures, "RETRY_MOST_MS", 40)

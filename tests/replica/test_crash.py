@@ -27,6 +27,7 @@ import os, signal, sys
 from pathlib import Path
 from service.replica import Follower, FollowerServer, FolderStore
 from service.replica import apply
+from service.settings import Settings
 
 as_replica = apply.as_replica
 
@@ -39,8 +40,7 @@ def die(page, counter):
 if sys.argv[3] == "die":
     apply.as_replica = die
 follower = Follower(
-    Path(sys.argv[1]), FolderStore(Path(sys.argv[2])), shards=["0"], poll_interval_ms=20,
-    resident_files=100, resident_bytes=1 << 40,
+    Path(sys.argv[1]), FolderStore(Path(sys.argv[2])), settings=Settings(poll_interval_ms=20)
 )
 with FollowerServer(follower):
     print("ready", flush=True)

@@ -12,6 +12,7 @@ from service.errors import NotFound, ReplicaBehind, SetupError, Unavailable
 from service.index.connection import open_reader
 from service.replica import Follower, FollowerClient, ReplicaCache, ReplicaView, new_file
 from service.replica.fetch import listed
+from service.settings import Settings
 from tests.replica.world import Writer, digest, eventually, merge_to_snapshot, reader, whole_version
 
 
@@ -249,7 +250,7 @@ def test_the_registry_is_always_resident(own_writer: Writer, tmp_path: Path) -> 
     own_writer.publisher = own_writer.publish(registry)
     own_writer.commit(registry)
     own_writer.replicated(registry)
-    with reader(tmp_path / "cache", own_writer.store, resident_files=0) as node:
+    with reader(tmp_path / "cache", own_writer.store, resident_tenants=1) as node:
         node.reaches(registry, 2)
         assert node.worker.registry_file() == registry
         assert node.worker.node_health().registry_resident
@@ -260,7 +261,7 @@ def test_the_least_recently_used_make_room(writer: Writer, tmp_path: Path) -> No
     files = [writer.create() for _ in range(4)]
     for file in files:
         writer.replicated(file)
-    with reader(tmp_path, writer.store, resident_files=2) as node:
+    with reader(tmp_path, writer.store, resident_tenants=2) as node:
         for file in files[:2]:
             node.client.ensure(file, 1, deadline_ms=10_000)
         os.utime(view(node.worker, files[1]).path, (1, 1))
@@ -286,14 +287,7 @@ def test_a_forgotten_file_leaves_the_readers(writer: Writer, tmp_path: Path) -> 
 
 def test_a_cache_serves_one_follower(writer: Writer, tmp_path: Path) -> None:
     with reader(tmp_path, writer.store), pytest.raises(SetupError):
-        Follower(
-            tmp_path,
-            writer.store,
-            shards=["0"],
-            poll_interval_ms=50,
-            resident_files=1,
-            resident_bytes=1,
-        )
+        Follower(tmp_path, writer.store, settings=Settings())
 
 
 def test_without_a_follower_the_resident_files_go_on_serving(

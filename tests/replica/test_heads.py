@@ -21,6 +21,8 @@ documents = st.builds(
     ),
     registry=st.none() | files,
     put_ms=numbers,
+    term=numbers,
+    owner=st.text("ab/1"),
 )
 
 
@@ -31,15 +33,22 @@ def test_a_document_comes_back(heads: Heads) -> None:
 
 def test_the_shape_that_readers_of_other_releases_rely_on() -> None:
     file = "a" * 26
-    heads = Heads("0", 17, 1_000, {file: Head(1, 42, 40, 900)}, registry=file, put_ms=3)
+    heads = Heads("0", 17, 1_000, {file: Head(1, 42, 40, 900)}, file, 3, 7, "a/1")
     assert orjson.loads(encode(heads)) == {
         "shard": "0",
         "seq": 17,
         "published_at": 1_000,
         "put_ms": 3,
+        "term": 7,
+        "owner": "a/1",
         "registry": file,
         "tenants": {file: {"epoch": 1, "txid": 42, "version": 40, "committed_at": 900}},
     }
+
+
+def test_documents_from_before_there_were_owners_are_read() -> None:
+    old = b'{"shard": "0", "seq": 1, "published_at": 5, "tenants": {}}'
+    assert decode(old) == Heads("0", 1, 5, {}, term=0, owner="")
 
 
 @pytest.mark.parametrize(

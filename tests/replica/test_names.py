@@ -44,3 +44,18 @@ def test_a_socket_path_always_fits_its_address(tmp_path: Path) -> None:
     assert path.parent.stat().st_mode & 0o077 == 0
     for name in (deep, deep / "other"):
         names.socket_path(name, "s.sock").parent.rmdir()
+
+
+def test_every_ownership_has_epochs_of_its_own(tmp_path: Path) -> None:
+    assert (names.first_epoch(0), names.first_epoch(7)) == (1, 7_000)
+    assert names.next_epoch(0, 1) == 2  # nobody contends
+    assert names.next_epoch(7, 1, 3_000) == 7_000
+    assert names.next_epoch(7, 7_000) == 7_001  # again under the same ownership
+    assert names.next_epoch(8, 7_001) == 8_000
+    file = names.new_file()
+    path = names.writer_path(tmp_path, file, 123_456 * names.EPOCHS_A_TERM)
+    path.parent.mkdir(parents=True)
+    path.touch()
+    assert names.latest_epoch(tmp_path, file) == 123_456_000  # more digits than usual
+    assert names.epoch_of_key(names.replica_prefix(file, 123_456_000) + "0000/x") == 123_456_000
+    assert names.epoch_of_key(f"v1/{file}/other/x") is None

@@ -7,7 +7,7 @@ import hashlib
 import io
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import apsw
@@ -19,6 +19,7 @@ from service.replica import (
     FollowerClient,
     FollowerServer,
     LitestreamSupervisor,
+    ObjectStore,
     Publisher,
     ReplicaCache,
     current_path,
@@ -34,6 +35,7 @@ from service.replica.ltx import NO_CHECKSUM, Header, encode
 from service.replica.ltx import Reader as LtxReader
 from service.replica.names import replica_prefix
 from service.replica.store import Stored
+from service.settings import Settings
 
 WAIT_S = 20.0
 ACCOUNTS = 50
@@ -189,16 +191,12 @@ class Writer:
 class Reader:
     """A reader node: its follower in a thread, and a worker's two objects."""
 
-    def __init__(self, cache: Path, store: FolderStore, **limits: int) -> None:
+    def __init__(
+        self, cache: Path, store: ObjectStore, shards: Sequence[str] = ("0",), **limits: int
+    ) -> None:
         self.cache = cache
-        self.follower = Follower(
-            cache,
-            store,
-            shards=["0"],
-            poll_interval_ms=limits.pop("poll_interval_ms", 25),
-            resident_files=limits.pop("resident_files", 100),
-            resident_bytes=limits.pop("resident_bytes", 1 << 40),
-        )
+        limits = {"poll_interval_ms": 25, "resident_tenants": 100, **limits}
+        self.follower = Follower(cache, store, settings=Settings(**limits), shards=shards)
         self.worker = ReplicaCache(cache)
         self.client = FollowerClient(cache)
         self.counters = self.follower.counters
@@ -227,8 +225,10 @@ class Reader:
 
 
 @contextlib.contextmanager
-def reader(cache: Path, store: FolderStore, **limits: int) -> Iterator[Reader]:
-    node = Reader(cache, store, **limits)
+def reader(
+    cache: Path, store: ObjectStore, shards: Sequence[str] = ("0",), **limits: int
+) -> Iterator[Reader]:
+    node = Reader(cache, store, shards, **limits)
     try:
         yield node
     finally:
