@@ -21,7 +21,8 @@ PAIR = 2
 """Tenants of each size: asking one makes the reader, which keeps a single one, drop the other."""
 BATCH_DOCUMENTS = 1_000
 BATCH_WORDS = 400
-EVICTED_S = 10.0
+EVICTION_S = 1.0
+ATTEMPTS = 10
 MIB = 1024 * 1024
 
 Progress = Callable[[str], None]
@@ -90,22 +91,18 @@ def _await_replica(fleet: Fleet, pair: list[Tenant]) -> int:
 
 
 def _first_answer_ms(fleet: Fleet, tenant: Tenant) -> float:
-    """Wait until the reader has dropped the tenant, then ask."""
-    folder = fleet.readers[0].folder / "files"
-    # The registry stays, and the tenant asked before this one.
-    wait_for(lambda: len(list(folder.glob("*.db"))) <= PAIR, EVICTED_S, "an eviction")
-    time.sleep(0.5)
-    began = time.monotonic()
-    answer = _ask(fleet, tenant)
-    spent = timed_ms(began)
-    if answer.status_code != OK:
-        raise SetupError(
-            f"a cold tenant was not answered: {answer.status_code} {answer.text[:200]}"
-        )
-    temperature = answer.json()["index"].get("temperature")
-    if temperature != "cold":
-        raise SetupError(f"the tenant was {temperature}, so this was no cold start")
-    return spent
+    """Ask until an answer says that it was the first one; the time that it took."""
+    for _ in range(ATTEMPTS):
+        time.sleep(EVICTION_S)
+        began = time.monotonic()
+        answer = _ask(fleet, tenant)
+        spent = timed_ms(began)
+        if answer.status_code != OK:
+            told = f"{answer.status_code} {answer.text[:200]}"
+            raise SetupError(f"a cold tenant was not answered: {told}")
+        if answer.json()["index"]["temperature"] == "cold":
+            return spent
+    raise SetupError("the reader does not let go of a tenant, so no start was cold")
 
 
 def _ask(fleet: Fleet, tenant: Tenant) -> httpx.Response:

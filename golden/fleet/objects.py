@@ -13,8 +13,8 @@ from typing import Literal, Protocol
 import httpx
 import orjson
 
-from golden.fleet.process import Tree, free_port, wait_for
-from service.errors import SetupError
+from golden.fleet.process import Tree, free_ports, wait_for
+from service.errors import SetupError, Unavailable
 
 Kind = Literal["s3", "folder"]
 BUCKET = "memlane"
@@ -83,23 +83,23 @@ class S3:
                 "no S3-compatible server is installed", hint="pip install 'memlane[fleet]'"
             )
         folder.mkdir(parents=True)
-        self._port = free_port()
+        parts = ("master", "volume", "filer", "s3")
+        ports = dict(zip(parts, free_ports(len(parts)), strict=True))
+        grpc = dict(zip(parts, free_ports(len(parts)), strict=True))
+        self._port, self._filer = ports["s3"], ports["filer"]
         access, secret = secrets.token_hex(8), secrets.token_hex(16)
         config = folder / "s3.json"
         config.write_bytes(_identities(access, secret))
         self.url = f"s3://{BUCKET}/fleet?endpoint=http://127.0.0.1:{self._port}&region=us-east-1"
         self.environ = {"AWS_ACCESS_KEY_ID": access, "AWS_SECRET_ACCESS_KEY": secret}
-        self._filer = free_port()
-        ports = {name: free_port() for name in ("master", "volume")} | {"filer": self._filer}
         self._tree = Tree(
             "store",
             [
                 *(program, "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1"),
                 *("-master.volumeSizeLimitMB=512", "-volume.max=50", "-master.telemetry=false"),
-                *(f"-{name}.port={port}" for name, port in ports.items()),
-                *(f"-{name}.port.grpc={free_port()}" for name in ports),
-                *("-filer", "-s3", f"-s3.port={self._port}", f"-s3.config={config}"),
-                f"-s3.port.grpc={free_port()}",
+                *(f"-{part}.port={port}" for part, port in ports.items()),
+                *(f"-{part}.port.grpc={port}" for part, port in grpc.items()),
+                *("-filer", "-s3", f"-s3.config={config}"),
             ],
             log=folder / "weed.log",
             environ={},
@@ -112,7 +112,10 @@ class S3:
             Unavailable: it did not answer in time.
         """
         self._tree.start()
-        wait_for(self._has_bucket, START_S, f"the S3 server: {self._tree.told()}")
+        try:
+            wait_for(self._has_bucket, START_S, "the S3 server")
+        except Unavailable as error:
+            raise Unavailable(f"{error.detail}: {self._tree.told()}") from error
 
     def stop(self) -> None:
         """Kill it: nothing of it is kept."""

@@ -124,15 +124,22 @@ class Tree:
         return "\n".join(text.splitlines()[-lines:])
 
 
-def free_port() -> int:
-    """A TCP port that nobody listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def free_ports(count: int) -> list[int]:
+    """So many different TCP ports that nobody listens on now."""
+    with contextlib.ExitStack() as held:
+        probes = [held.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return [int(probe.getsockname()[1]) for probe in probes]
 
 
 def wait_for(condition: Callable[[], object], seconds: float, what: str) -> None:
     """Poll until the condition holds.
+
+    Args:
+        condition: what to wait for.
+        seconds: how long at most.
+        what: for the error.
 
     Raises:
         Unavailable: not in time.

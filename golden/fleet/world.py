@@ -16,7 +16,7 @@ from typing import Any
 import httpx
 
 from golden.fleet import objects
-from golden.fleet.process import Tree, Usage, free_port, wait_for
+from golden.fleet.process import Tree, Usage, free_ports, wait_for
 from service.errors import Unavailable
 
 READY_S = 90.0
@@ -186,7 +186,7 @@ class Fleet:
     def _node(self, role: str, number: int) -> Node:
         name = f"{role}-{number}"
         folder = self._folder / name
-        port = free_port()
+        (port,) = free_ports(1)
         options = ["--store", self.store.url, "--port", str(port)]
         if role == "writer":
             options += ["--data", str(folder)]

@@ -94,7 +94,7 @@ class Replicas:
     ) -> Iterator[OpenedReplica]:
         """See `service.http.node.Files.open`."""
         deadline = time.monotonic() + deadline_ms / 1000
-        view = self._view(file, min_version, deadline)
+        view, brought = self._view(file, min_version, deadline)
         if max_staleness_ms is not None:
             view = self._young(view, max_staleness_ms, deadline)
         with ExitStack() as stack:
@@ -107,10 +107,9 @@ class Replicas:
                     age_ms=view.age_ms,
                 )
             self._cache.touch(view)
-            with self._lock:
-                cold = file in self._activated
-                self._activated.discard(file)
-            temperature: Temperature = "cold" if cold else "hot" if hot else "warm"
+            temperature: Temperature = "hot" if hot else "warm"
+            if brought or self._was_brought(file):
+                temperature = "cold"
             yield OpenedReplica(reader, view.age_ms, view.as_of, temperature)
 
     def warm(self, file: str, *, pin_ms: int, wait_ms: int) -> Warmth:
@@ -174,11 +173,24 @@ class Replicas:
 
     # --- inside
 
-    def _view(self, file: str, min_version: int | None, deadline: float) -> ReplicaView:
-        """The replica, brought here or forward when it is missing or behind."""
+    def _was_brought(self, file: str) -> bool:
+        """Whether a call that waited brought it here for this one; said once."""
+        with self._lock:
+            was = file in self._activated
+            self._activated.discard(file)
+            return was
+
+    def _view(
+        self, file: str, min_version: int | None, deadline: float
+    ) -> tuple[ReplicaView, bool]:
+        """The replica, brought here or forward when missing or behind; and whether it was missing.
+
+        Raises:
+            NotFound, ReplicaBehind, Unavailable: see `FollowerClient.ensure`.
+        """
         view = self._cache.view(file)
         if view is not None and (min_version is None or view.version >= min_version):
-            return view
+            return view, False
         left_ms = max(0, int((deadline - time.monotonic()) * 1000))
         if view is None:
             left_ms = min(left_ms, self._settings.activate_ms)
@@ -191,7 +203,7 @@ class Replicas:
                 if len(self._activated) >= self._settings.open_tenants:
                     self._activated.clear()  # asked for and never opened
                 self._activated.add(file)
-        return latest
+        return latest, view is None
 
     def _young(self, view: ReplicaView, most_ms: int, deadline: float) -> ReplicaView:
         """The replica once what this node knows of it is young enough; it looks at once."""
