@@ -151,6 +151,12 @@ def _create(
                 patience_ms=settings.request_ms,
                 name="batches",
             ),
+            administration=Gate(
+                running=settings.admin_running,
+                waiting=settings.admin_queue,
+                patience_ms=settings.request_ms,
+                name="deletions and restores",
+            ),
             exports=Gate(
                 running=settings.exports_running,
                 waiting=settings.export_queue,

@@ -126,6 +126,8 @@ class Settings:
     erase_settle_ms: int = _setting(
         1_000, "between two listings of a deleted tenant's objects: uploads under way end in it"
     )
+    admin_running: int = _setting(8, "deletions and restores waited for at once in the writer")
+    admin_queue: int = _setting(64, "deletions and restores waiting before it answers 503")
     exports_running: int = _setting(2, "exports copied or sent at once in one worker")
     export_queue: int = _setting(8, "exports waiting in one worker before it answers 503")
     export_ms: int = _setting(600_000, "longest an export may take to be copied and sent")

@@ -62,7 +62,8 @@ def run(
         "MEMLANE_LITESTREAM_SILENCE_MS": "5000",
     }
     with running(kind, writers=WRITERS, readers=READERS, environ=environ) as fleet:
-        load = Load(fleet, fleet.create_many([f"chaos{n}" for n in range(TENANTS)]), seed)
+        tenants = fleet.create_many([f"chaos{n}" for n in range(TENANTS)])
+        load = Load(fleet, tenants, seed, diary.note)
         load.start()
         wait_for(lambda: load.acknowledged > TENANTS, RECOVERY_S, "the first writes")
         seen = _break(fleet, load, rng, minutes * 60, diary)
@@ -200,9 +201,12 @@ class Watch:
                     calm = calm and not node.tree.running
                 elif told.get("ready"):
                     active = active or role == "writer"
-                elif not told.get("standby"):
+                elif not _stands_by(told):
                     self.signs[f"{role} is not ready"] += 1
-                    calm = calm and role == "writer"
+                    calm = False
+                if told is not None and told.get("follower", told) is None:
+                    self.signs["follower does not answer"] += 1
+                    calm = False
             if not active:
                 self.signs["no writer is ready"] += 1
             if calm and active:
@@ -216,7 +220,9 @@ class Watch:
                 told = node.ready() or {}
             except httpx.HTTPError:
                 continue
-            total.update({k: int(v) for k, v in dict(told.get("counters", {})).items()})
+            for part in ("follower", "lease", "publisher"):
+                counters = told.get(part) or {}
+                total.update({k: v for k, v in counters.items() if isinstance(v, int)})
         return {name: count for name, count in total.items() if _tells(name)}
 
 
@@ -236,6 +242,11 @@ _TELLING = (
     "lock_timeouts",
     "evict",
 )
+
+
+def _stands_by(told: dict[str, Any]) -> bool:
+    """A second writer that waits for the shard is as it should be."""
+    return any(str(reason).startswith("standby") for reason in told.get("reasons", ()))
 
 
 def _tells(name: str) -> bool:

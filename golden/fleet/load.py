@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import httpx
@@ -24,13 +24,22 @@ DURABLE_SHARE = 0.6
 #: What a request takes on its way is not the node's staleness.
 SLACK_S = 0.25
 AUDIT_S = 60.0
+RIGHTLY_REFUSED = (409, 503)
+"""What a node answers that is behind, or has nothing yet; anything else is noted."""
 
 
 class Load:
     """Two threads: one writes, one reads. `acknowledged` and `refused` fit any thread."""
 
-    def __init__(self, fleet: Fleet, tenants: Sequence[Tenant], seed: int) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        tenants: Sequence[Tenant],
+        seed: int,
+        note: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.acknowledged = self.refused = 0
+        self._note = note
         self._fleet = fleet
         self._tenants = list(tenants)
         self._rng = random.Random(seed)  # noqa: S311  (chance, not secrets)
@@ -134,6 +143,9 @@ class Load:
                 continue  # a node that is down says nothing wrong
             if answer.status_code != OK:
                 self._counts[f"http {answer.status_code}"] += 1
+                if answer.status_code not in RIGHTLY_REFUSED:
+                    told = f"{tenant.name} on {reader.tree.name}: {answer.text[:160]}"
+                    self._note(f"{answer.status_code} for {told}")
                 continue
             self._check(tenant, answer.json(), began)
 

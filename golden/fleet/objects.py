@@ -100,6 +100,8 @@ class S3:
                 *(f"-{part}.port={port}" for part, port in ports.items()),
                 *(f"-{part}.port.grpc={port}" for part, port in grpc.items()),
                 *("-filer", "-s3", f"-s3.config={config}"),
+                # Gateways that would take fixed ports, so that a second server could not start.
+                *("-s3.port.iceberg=0", "-s3.port.lance=0"),
             ],
             log=folder / "weed.log",
             environ={},

@@ -89,15 +89,15 @@ def _fetch(url: str, key: str, name: str, draft: Path) -> dict[str, Any]:
         raise SetupError(
             f"{url} broke off ({type(error).__name__})", hint="Try again; nothing was written."
         ) from error
-    version = int(told["x-index-version"])
+    version = int(told["memlane-index-version"])
     stamps = read_stamps(draft, check=True)
     if stamps.version != version:
         raise SetupError(f"the file holds version {stamps.version}, version {version} was promised")
     return {
         "version": version,
         "committed_at": stamps.committed_at,
-        "documents": int(told["x-index-documents"]),
+        "documents": int(told["memlane-index-documents"]),
         "bytes": draft.stat().st_size,
-        "age_ms": int(told["x-index-age-ms"]),
+        "age_ms": int(told["memlane-index-age-ms"]),
         "quick_check": "ok",
     }

@@ -126,10 +126,10 @@ def _copied(node: Node, wanted: _Wanted, deadline: float) -> _Copy:
                 "content-disposition": (
                     f'attachment; filename="{tenant.name}-v{reader.version}.sqlite"'
                 ),
-                "x-index-version": str(reader.version),
-                "x-index-documents": str(reader.docs),
-                "x-index-as-of": iso_time(opened.as_of_ms),
-                "x-index-age-ms": str(opened.age_ms),
+                "memlane-index-version": str(reader.version),
+                "memlane-index-documents": str(reader.docs),
+                "memlane-index-as-of": iso_time(opened.as_of_ms),
+                "memlane-index-age-ms": str(opened.age_ms),
             }
         return _Copy(draft.open("rb"), headers)
     finally:

@@ -229,6 +229,7 @@ class Node:
     searches: Gate
     waits: Gate
     batches: Gate
+    administration: Gate
     exports: Gate
     export_folder: Path
 

@@ -217,10 +217,10 @@ def _export() -> dict[str, Any]:
         ],
     )
     headers = {
-        "X-Index-Version": {"schema": whole, "description": "The version it holds."},
-        "X-Index-Documents": {"schema": whole, "description": "How many documents it holds."},
-        "X-Index-As-Of": {"schema": {"type": "string", "format": "date-time"}},
-        "X-Index-Age-Ms": {"schema": whole, "description": "How old that was on this node."},
+        "Memlane-Index-Version": {"schema": whole, "description": "The version it holds."},
+        "Memlane-Index-Documents": {"schema": whole, "description": "How many documents it holds."},
+        "Memlane-Index-As-Of": {"schema": {"type": "string", "format": "date-time"}},
+        "Memlane-Index-Age-Ms": {"schema": whole, "description": "How old that was on this node."},
     }
     content = {"application/vnd.sqlite3": {"schema": {"type": "string", "format": "binary"}}}
     call["responses"]["200"] = {"description": "The file.", "headers": headers, "content": content}

@@ -39,11 +39,11 @@ async def tenant(request: Request) -> Response:
 
     A deletion that is not done in time answers 202 and goes on; ask again.
     """
-    _, writer = await _operated(request)
+    node, writer = await _operated(request)
     name = request.path_params["name"]
     if request.method != "DELETE":
         return json_answer(_tenant(await run_sync(partial(writer.lifecycle.tenant, name))))
-    found = await run_sync(partial(writer.lifecycle.delete, name))
+    found = await node.administration.run(partial(writer.lifecycle.delete, name))
     done = found.deletion is not None and found.deletion.receipt is not None
     return json_answer(_tenant(found), status=200 if done else 202)
 
@@ -72,7 +72,8 @@ async def restore(request: Request) -> Response:
     if at_ms is None:
         raise InvalidRequest("`at` is missing", hint="Give ms since 1970, or an ISO 8601 time.")
     name = request.path_params["name"]
-    done = await run_sync(partial(writer.lifecycle.restore, name, at_ms, dry_run=dry_run))
+    call = partial(writer.lifecycle.restore, name, at_ms, dry_run=dry_run)
+    done = await node.administration.run(call)
     return json_answer(dataclasses.asdict(done))
 
 

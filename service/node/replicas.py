@@ -146,6 +146,7 @@ class Replicas:
         view = None if file is None else self._cache.view(file)
         if view is None:
             raise Unavailable("this node has no registry yet", retry_after_s=1)
+        self._report_missing(view)
         return view.path
 
     def registry_clean(self, path: Path) -> bool:
@@ -186,7 +187,7 @@ class Replicas:
         """The replica, brought here or forward when missing or behind; and whether it was missing.
 
         Raises:
-            NotFound, ReplicaBehind, Unavailable: see `FollowerClient.ensure`.
+            ReplicaBehind, Unavailable: see `FollowerClient.ensure`.
         """
         view = self._cache.view(file)
         if view is not None and (min_version is None or view.version >= min_version):
@@ -194,7 +195,11 @@ class Replicas:
         left_ms = max(0, int((deadline - time.monotonic()) * 1000))
         if view is None:
             left_ms = min(left_ms, self._settings.activate_ms)
-        self._follower.ensure(file, min_version or 0, deadline_ms=left_ms)
+        try:
+            self._follower.ensure(file, min_version or 0, deadline_ms=left_ms)
+        except NotFound as error:
+            # The registry, which came the same way, knows the tenant: its file is on its way.
+            raise Unavailable("this tenant's file is not in the object store yet") from error
         latest = self._cache.view(file)
         if latest is None:
             raise Unavailable("this tenant's replica is being restored")
@@ -245,8 +250,17 @@ class Replicas:
             latest = self._cache.view(view.file)
             if latest is None:
                 raise Unavailable("this tenant's replica is being restored")
+            self._report_missing(latest)
             view = latest
         raise Unavailable("this tenant's replica is being replaced")
+
+    def _report_missing(self, view: ReplicaView) -> None:
+        """A file that is registered and gone was removed by somebody else: it is restored."""
+        if view.path.exists():
+            return
+        now = self._cache.view(view.file)
+        if now is not None and now.path == view.path:
+            self._follower.suspect(view.file, deadline_ms=self._settings.activate_ms)
 
     def _sweep(self) -> None:
         while not self._ending.wait(SWEEP_S):

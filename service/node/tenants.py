@@ -191,6 +191,7 @@ class Tenants:
             "reasons": reasons,
             "publish_lag_ms": lag_ms,
             "silent_ms": silent_ms,
+            "publisher": self._publisher.counters.snapshot(),
             "lease": self._guard.health() | {"fenced": self._publisher.counters["fenced"]},
         }
 

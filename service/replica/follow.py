@@ -85,6 +85,7 @@ class Follower:
             quarantine,
             check_inline_bytes=settings.check_inline_bytes,
         )
+        self._quarantine = quarantine
         self._stopping = False
         self._wake = threading.Event()
 
@@ -110,6 +111,7 @@ class Follower:
                 with self._news:
                     for file in self._watch.take_leavers():
                         self._flights.drop(file)
+                        self._quarantine.forget(file)
                 self._flights.launch_due()
                 with self._news:
                     self._evictor.run(self._flights.running)

@@ -43,6 +43,12 @@ class Quarantine:
         except OSError:
             path.unlink(missing_ok=True)
 
+    def forget(self, file: str) -> None:
+        """The file was deleted: nothing of it may stay here either."""
+        for path in self._oldest_first():
+            if path.name.startswith(file):
+                path.unlink(missing_ok=True)
+
     def clear(self) -> int:
         """Remove all: somebody needs the room more. The bytes that were freed."""
         freed = 0

@@ -109,13 +109,18 @@ class Deletions:
 
     def all(self) -> list[Deletion]:
         """All deletions, in the order they were asked for."""
-        with self._registry.reading() as connection:
-            rows: list[Any] = connection.execute(_ROWS + "ORDER BY d.requested_at, t.id").fetchall()
-        return [_from_row(row) for row in rows]
+        return self._select("")
 
     def pending(self) -> list[Deletion]:
         """Those without a receipt."""
-        return [each for each in self.all() if each.receipt is None]
+        return self._select("WHERE d.receipt IS NULL ")
+
+    def _select(self, where: str) -> list[Deletion]:
+        with self._registry.reading() as connection:
+            rows: list[Any] = connection.execute(
+                f"{_ROWS}{where}ORDER BY d.requested_at, t.id"
+            ).fetchall()
+        return [_from_row(row) for row in rows]
 
     def _set(self, name: str, column: str, value: dict[str, Any]) -> None:
         with self._registry.change() as connection:

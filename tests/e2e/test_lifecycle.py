@@ -77,6 +77,30 @@ def test_a_file_is_exported_by_the_writer_and_by_a_reader(
         reader.close()
         assert "already" in admin("export", "exported", "--out", str(out), status=1)
     assert not list(running.data.rglob("exports/*"))
+    made = CliRunner().invoke(
+        main, ["key", "create", "exported", "--scope", "admin", "--data", str(running.data)]
+    )
+    own = ["--key", made.stdout.strip(), "--url", running.writer, "--out", str(tmp_path / "own")]
+    assert admin("export", "exported", *own)["quick_check"] == "ok"
+    assert "own tenant" in admin("export", "someone", "--force", *own, status=1)
+
+
+def test_people_are_told_in_words(running: Service, tmp_path: Path) -> None:
+    def say(*words: str) -> str:
+        told = CliRunner().invoke(main, ["tenant", *words, "--data", str(running.data)])
+        assert told.exit_code == 0, told.output
+        return told.stdout
+
+    client = running.tenant("told")
+    write(client, running, "n1", "Gateway keys")
+    out = tmp_path / "told.sqlite"
+    assert f"{out}: version 1, 1 documents, " in say("export", "told", "--out", str(out))
+    assert say("suspend", "told") == "tenant told is suspended\n"
+    assert "told  suspended" in say("list")
+    assert say("resume", "told") == "tenant told is active\n"
+    assert "1 documents, version 1 -> 2" in say("restore", "told", "--at", str(now_ms()))
+    assert "tenant told is deleted: 1 documents, " in say("delete", "told", "--yes")
+    assert "told  deleted" in say("list")
 
 
 def test_a_suspended_tenant_is_refused_by_both_and_resumes(running: Service, admin: Admin) -> None:

@@ -115,7 +115,7 @@ def test_an_export_is_one_committed_version_while_batches_go_on(
     while len(seen) < 5 and time.monotonic() < deadline:
         answer = exporting.ask()
         assert answer.status_code == 200
-        version = int(answer.headers["x-index-version"])
+        version = int(answer.headers["memlane-index-version"])
         path = saved(answer, tmp_path)
         assert int(answer.headers["content-length"]) == path.stat().st_size
         connection = apsw.Connection(str(path))
@@ -141,8 +141,8 @@ def test_an_export_can_be_opened_and_searched_and_carries_nothing_of_replication
     answer = exporting.ask()
     assert answer.headers["content-type"] == "application/vnd.sqlite3"
     assert answer.headers["content-disposition"] == 'attachment; filename="acme-v1.sqlite"'
-    assert answer.headers["x-index-documents"] == "20"
-    assert answer.headers["x-index-age-ms"] == "250"
+    assert answer.headers["memlane-index-documents"] == "20"
+    assert answer.headers["memlane-index-age-ms"] == "250"
     reader = IndexReader(saved(answer, tmp_path))
     with reader.snapshot():
         assert reader.docs == 20
@@ -163,6 +163,13 @@ def test_only_the_tenants_admin_and_the_operator_may_take_the_file(exporting: Ex
     assert exporting.ask("operator", tenant="acme").status_code == 200
     exporting.world.registry.set_state("acme", TenantState.DELETED)
     assert exporting.ask("operator", tenant="acme").status_code == 404
+
+
+def test_asking_for_the_headers_alone_copies_nothing(exporting: Exporting) -> None:
+    answer = exporting.world.reader.head("/v1/export", headers=exporting.world.headers("admin"))
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/vnd.sqlite3"
+    assert not exporting.node.export_folder.exists()
 
 
 def test_an_export_waits_for_a_version_or_says_which_it_has(exporting: Exporting) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,11 +21,15 @@ from service.index.connection import open_reader
 from service.node import erasing
 from service.replica import FolderStore, current_path, heads, latest_epoch
 from service.replica.store import Stored
+from service.replica.stores import open_store
+from service.settings import Settings
 from service.tenancy.deletions import Deletions
 from service.tenancy.registry import now_ms
 from service.tenancy.view import RegistryView
 from tests.node.world import SECRET, WriterNode, later, titles
 from tests.replica.world import eventually, reader
+
+_fresh = itertools.count()
 
 
 class FailingStore(FolderStore):
@@ -49,11 +54,26 @@ def node(tmp_path: Path) -> Iterator[WriterNode]:
     node.stop()
 
 
+@pytest.fixture(params=["folder", "s3"])
+def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[WriterNode]:
+    """A writer node with a folder as its store, and one with a real S3-compatible server."""
+    store = None
+    if request.param == "s3":
+        url = request.getfixturevalue("s3").url.replace("/fleet?", f"/life-{next(_fresh)}?")
+        store = open_store(url, Settings())
+    node = WriterNode(tmp_path, store)
+    yield node
+    node.stop()
+
+
 def files_named(folder: Path, file: str) -> list[Path]:
     return [path for path in folder.rglob("*") if file in str(path) and path.is_file()]
 
 
-def test_a_deleted_tenant_leaves_nothing_but_its_receipt(node: WriterNode, tmp_path: Path) -> None:
+def test_a_deleted_tenant_leaves_nothing_but_its_receipt(
+    anywhere: WriterNode, tmp_path: Path
+) -> None:
+    node = anywhere
     tenant, other = node.create("gone"), node.create("other")
     key = node.registry.create_key("gone", ["search"]).key.text
     node.write(tenant, "a first", "b second")
@@ -199,8 +219,9 @@ def test_a_suspended_tenant_keeps_everything(node: WriterNode) -> None:
 
 
 def test_each_earlier_moment_is_restored_exactly_as_a_new_version(
-    node: WriterNode, tmp_path: Path
+    anywhere: WriterNode, tmp_path: Path
 ) -> None:
+    node = anywhere
     tenant = node.create("acme")
     empty = later()
     moments = []
@@ -258,14 +279,27 @@ def test_batches_during_a_restore_end_up_before_it_or_on_top_of_it(node: WriterN
             title = f"n{number:05d} text"
             acknowledged.append((node.write(tenant, title, durable=False).version, title))
 
-    thread = threading.Thread(target=write)
-    thread.start()
+    seen: list[int] = []
+
+    def watch() -> None:
+        while not ending.is_set():
+            with node.tenants.open(
+                tenant.file, min_version=None, max_staleness_ms=None, deadline_ms=0
+            ) as opened:
+                seen.append(opened.reader.version)
+
+    threads = [threading.Thread(target=each) for each in (write, watch)]
+    for thread in threads:
+        thread.start()
     eventually(lambda: len(acknowledged) >= 20, "batches run")
     done = node.lifecycle.restore("acme", at, dry_run=False)
     before = len(acknowledged)
     eventually(lambda: len(acknowledged) >= before + 20, "batches go on")
     ending.set()
-    thread.join()
+    for thread in threads:
+        thread.join()
+    assert seen == sorted(seen), "no query ever saw a version go back"
+    assert done.version <= seen[-1]
     versions = [version for version, _ in acknowledged]
     assert versions == sorted(set(versions))
     assert done.version not in versions

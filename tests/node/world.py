@@ -14,6 +14,7 @@ from service.node.tenants import Tenants
 from service.replica import (
     FolderStore,
     LitestreamSupervisor,
+    ObjectStore,
     Publisher,
     current_path,
     local_files,
@@ -44,9 +45,9 @@ def later() -> int:
 class WriterNode:
     """One writer; `start` after `stop` is its restart."""
 
-    def __init__(self, root: Path, store: FolderStore | None = None, **limits: int) -> None:
+    def __init__(self, root: Path, store: ObjectStore | None = None, **limits: int) -> None:
         self.data = root / "data"
-        self.store = store or FolderStore(root / "store")
+        self.store: ObjectStore = store or FolderStore(root / "store")
         self.registry_file = new_file()
         settings = {"erase_settle_ms": 20, "heads_interval_ms": 40, "heads_heartbeat_ms": 200}
         self.settings = Settings(**(settings | limits))
