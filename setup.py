@@ -20,6 +20,7 @@ COMPILED = (
     "service/text/tokenizer.py",
     "service/text/spans.py",
     "service/text/snippets.py",
+    "service/text/identifiers.py",
 )
 
 

@@ -16,6 +16,8 @@ SHORTEST, LONGEST = 2, 64
 #: Terms that one writer remembers to have seen: 8 bytes each.
 SEEN = 1 << 17
 _PLACES = np.uint64(SEEN - 1)
+_FIRST_LETTER = np.uint8(ord("a"))
+_LETTERS = 26
 
 
 class Words:
@@ -30,17 +32,16 @@ class Words:
     def learn(self, terms: HashedTerms) -> None:
         """Add the words among a document's terms."""
         initials = np.frombuffer(terms.raw, dtype=np.uint8)[terms.starts]
-        plain = np.flatnonzero((initials >= ord("a")) & (initials <= ord("z")))
+        plain = np.flatnonzero(initials - _FIRST_LETTER < _LETTERS)
         values = terms.values[plain]
         places = values & _PLACES
         unseen = np.flatnonzero(self._seen[places] != values)
         if not len(unseen):
             return
         self._seen[places[unseen]] = values[unseen]
-        found = {terms.term(place) for place in plain[unseen].tolist()}
         words = [
             (term.decode("ascii"),)
-            for term in found
+            for term in {terms.term(place) for place in plain[unseen].tolist()}
             if term.isalpha() and SHORTEST <= len(term) <= LONGEST
         ]
         if words:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.text.strategies import texts
 
 #: Each stands on those before it. (`service.text.spans` as an attribute is the function.)
-NAMES = ("folding", "scan", "tokenizer", "spans", "snippets")
+NAMES = ("folding", "scan", "tokenizer", "spans", "snippets", "identifiers")
 COMPILED = {name: importlib.import_module(f"service.text.{name}") for name in NAMES}
 
 
@@ -85,3 +85,11 @@ def test_all_characters_equal(pure: dict[str, ModuleType]) -> None:
 
 def test_versions_equal(pure: dict[str, ModuleType]) -> None:
     assert pure["tokenizer"].TOKENIZER_VERSION == COMPILED["tokenizer"].TOKENIZER_VERSION
+
+
+@settings(max_examples=500, deadline=None)
+@given(text=texts | st.text("abOPS-_#019 ", max_size=40))
+def test_compiled_identifiers_equal_source(pure: dict[str, ModuleType], text: str) -> None:
+    for name in ("identifiers_in", "fold_identifier", "is_identifier"):
+        expected = getattr(pure["identifiers"], name)(text)
+        assert getattr(COMPILED["identifiers"], name)(text) == expected
