@@ -26,6 +26,7 @@ WATCH_S = 0.25
 RECOVERY_S = 120.0
 LEASE_MS = 4_000
 BACKOFF_MS = 500
+SLOW_PUT_MS = 300
 
 Progress = Callable[[str], None]
 
@@ -165,6 +166,8 @@ class Watch:
         self.signs: Signs = Counter()
         self._fleet = fleet
         self._load = load
+        self._uptimes_ms: dict[str, int] = {}
+        self._puts_ms: dict[str, int] = {}
         self._over = threading.Event()
         self._calm = threading.Event()
         self._thread = threading.Thread(target=self._look, daemon=True)
@@ -204,6 +207,7 @@ class Watch:
                 elif not _stands_by(told):
                     self.signs[f"{role} is not ready"] += 1
                     calm = False
+                self._compare(node.tree.name, told or {})
                 if told is not None and told.get("follower", told) is None:
                     self.signs["follower does not answer"] += 1
                     calm = False
@@ -211,6 +215,19 @@ class Watch:
                 self.signs["no writer is ready"] += 1
             if calm and active:
                 self._calm.set()
+
+    def _compare(self, name: str, told: dict[str, Any]) -> None:
+        """Signs that are no counters: a follower younger than it was, a store that got slower."""
+        uptime_ms = (told.get("follower") or {}).get("uptime_ms")
+        if uptime_ms is not None:
+            if uptime_ms < self._uptimes_ms.get(name, 0):
+                self.signs["follower was restarted"] += 1
+            self._uptimes_ms[name] = uptime_ms
+        put_ms = told.get("put_ms")
+        if put_ms is not None:
+            first = self._puts_ms.setdefault(name, put_ms)
+            if put_ms > max(2 * first, SLOW_PUT_MS):
+                self.signs["slow writes to the store"] += 1
 
     def _counters(self) -> dict[str, int]:
         """Counters of the nodes that answer, summed by name."""

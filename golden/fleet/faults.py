@@ -19,7 +19,7 @@ from golden.fleet.world import Fleet, Node
 Signs = Counter[str]
 Undo = Callable[[], None]
 
-SLOW_S = (0.15, 0.25)
+SLOW_S = (0.6, 0.25)
 """A slow store: so long it stands still, so long it runs, in turns."""
 
 

@@ -7,36 +7,11 @@ import random
 from typing import Any, Literal
 
 KIND = "note"
-WORDS = [
-    "gateway",
-    "retry",
-    "budget",
-    "replica",
-    "snapshot",
-    "tenant",
-    "heron",
-    "otter",
-    "ledger",
-    "harbour",
-    "valve",
-    "lantern",
-    "meadow",
-    "quarry",
-    "rivet",
-    "saddle",
-    "timber",
-    "umbrella",
-    "violin",
-    "walnut",
-    "重试",
-    "网关",
-    "修复",
-    "索引",
-    "検索",
-    "同期",
-    "색인",
-    "복제",
-]
+_TEXT = """
+    gateway retry budget replica snapshot tenant heron otter ledger harbour valve lantern meadow
+    quarry rivet saddle timber umbrella violin walnut 重试 网关 修复 索引 検索 同期 색인 복제
+"""
+WORDS = _TEXT.split()
 Verdict = Literal["sound", "torn", "foreign"]
 
 

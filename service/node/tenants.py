@@ -191,6 +191,7 @@ class Tenants:
             "reasons": reasons,
             "publish_lag_ms": lag_ms,
             "silent_ms": silent_ms,
+            "put_ms": self._publisher.put_ms,
             "publisher": self._publisher.counters.snapshot(),
             "lease": self._guard.health() | {"fenced": self._publisher.counters["fenced"]},
         }

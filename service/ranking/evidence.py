@@ -15,6 +15,8 @@ from service.ranking.terms import Unit, Way
 
 #: What a unit counts for when only its parts are there, all of them, but not side by side.
 PARTS_SHARE = 0.8
+#: Ways that are forms of the typed word, counted together.
+FORMS = ("exact", "inflection", "relative")
 #: A unit nobody wrote still counts in the coverage, for this share of the rarest term's weight.
 UNKNOWN_SHARE = 0.5
 
@@ -77,7 +79,7 @@ class _UnitEvidence:
         lengths: scoring.Lengths,
     ) -> None:
         in_title, here = title > 0, (title > 0) | (body > 0)
-        if lookup.way in ("exact", "inflection"):
+        if lookup.way in FORMS:
             self._count(lookup, title, body)
         gain = lookup.weight * rarity * scoring.saturation(title, body, lengths)
         if lookup.way == "part":
@@ -87,7 +89,7 @@ class _UnitEvidence:
             self.parts_title += rarity * in_title
             self.parts_weight += rarity
             return
-        if lookup.way not in ("exact", "inflection"):
+        if lookup.way not in FORMS:
             self.bent = np.maximum(self.bent, gain)
             self.bent_most = max(self.bent_most, lookup.weight * rarity)
         share = 1.0 if lookup.way == "exact" else lookup.weight

@@ -33,6 +33,17 @@ _ENDINGS = (
 )
 _VOWELS = frozenset("aeiou")
 
+#: Endings that English makes words of one family with; a stem keeps at least so many letters.
+_FAMILY_ENDINGS = """
+    s es ed ing ings er ers or ors e y ies ied ly al als ally ic ical ics ous ful ary ory ion ions
+    ation ations ative ive ives ity ities ment ments ness able ible ability ibility ism isms ist
+    ists ize ized izes izing ization ise ised ising isation ate ated ates ating ant ent ance ances
+    ence ences ancy ency
+"""
+_FAMILY = frozenset(_FAMILY_ENDINGS.split())
+_FAMILY_LONGEST = max(map(len, _FAMILY))
+STEM_LETTERS = 4
+
 
 def bendable(term: str) -> bool:
     """Whether a term is a plain word of Latin letters, which may be misspelt or inflected."""
@@ -64,6 +75,43 @@ def inflections(word: str) -> list[str]:
             forms[base + "ed"] = forms[base + "ing"] = forms[base + "es"] = None
     forms.pop(word, None)
     return list(forms)
+
+
+def stems(word: str) -> set[str]:
+    """What may be left of a word without its ending: `regulation` -> itself, `regulat`, `regul`.
+
+    Two words with a stem in common are taken for relatives (`regulate`), as Porter's stemmer would
+    have them, without that anything is stored under its stem.
+    """
+    found = {word} if len(word) >= STEM_LETTERS else set()
+    for size in range(1, min(_FAMILY_LONGEST, len(word) - STEM_LETTERS) + 1):
+        if word[-size:] in _FAMILY:
+            stem = word[:-size]
+            found.add(stem)
+            if stem[-1] == stem[-2] and len(stem) > STEM_LETTERS:
+                found.add(stem[:-1])
+    return found
+
+
+def family_head(word: str) -> str:
+    """What all relatives of a word begin with; empty for words too short to have any."""
+    shortest = min(stems(word), key=len, default="")
+    return shortest[:-1] if len(shortest) > STEM_LETTERS and shortest[-1] in "eiy" else shortest
+
+
+def relatives(word: str, words: Iterable[str]) -> list[str]:
+    """Of known words, those of the word's family, the most alike first."""
+    own = stems(word)
+    found = [other for other in words if other != word and not own.isdisjoint(stems(other))]
+    return sorted(found, key=lambda other: (-_shared(word, other), len(other), other))
+
+
+def _shared(left: str, right: str) -> int:
+    """Letters that two words begin with alike."""
+    return next(
+        (at for at, (one, other) in enumerate(zip(left, right, strict=False)) if one != other),
+        min(len(left), len(right)),
+    )
 
 
 def one_edit_at_start(word: str) -> set[str]:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-Way = Literal["exact", "part", "prefix", "inflection", "compound", "typo"]
+Way = Literal["exact", "part", "prefix", "inflection", "relative", "compound", "typo"]
 
 #: How an FTS5 prefix query ends; no term holds a space or an asterisk.
 PREFIX_MARK = " *"

@@ -141,7 +141,7 @@ class FollowerClient:
         return bool(answer.get("damaged"))
 
     def counters(self) -> dict[str, int]:
-        """The follower's counters, for telemetry.
+        """The follower's counters, and `uptime_ms`, which falls when it was started again.
 
         Raises:
             Unavailable: the follower does not run.
@@ -175,7 +175,8 @@ def _answer(follower: Follower, line: bytes) -> dict[str, Any]:
     try:
         request = orjson.loads(line)
         if request.get("op") == "counters":
-            return {"ok": True, "counters": follower.counters.snapshot()}
+            counters = follower.counters.snapshot() | {"uptime_ms": follower.uptime_ms}
+            return {"ok": True, "counters": counters}
         file = check_file(request["file"])
         if request.get("op") == "suspect":
             return {"ok": True, "damaged": follower.suspect(file)}

@@ -86,6 +86,7 @@ class Follower:
             check_inline_bytes=settings.check_inline_bytes,
         )
         self._quarantine = quarantine
+        self._started = time.monotonic()
         self._stopping = False
         self._wake = threading.Event()
 
@@ -99,6 +100,11 @@ class Follower:
         self._flights = Flights(
             self._here, self._news, self._node, catch_up, self._evictor, self.counters, settings
         )
+
+    @property
+    def uptime_ms(self) -> int:
+        """How long ago it was started."""
+        return int((time.monotonic() - self._started) * 1_000)
 
     # --- life
 

@@ -189,6 +189,11 @@ class Publisher:
             since = time.monotonic() - self._published_at - self._heartbeat
         return max(0, int(since * 1_000))
 
+    @property
+    def put_ms(self) -> int:
+        """The longest that writing the heads took of late."""
+        return math.ceil(max(self._puts) * 1_000)
+
     def check_keeping_up(self, limit_ms: int) -> None:
         """Refuse new commits while the store is too far behind.
 
@@ -261,6 +266,7 @@ class Publisher:
             self.counters.add("litestream_silent")
             return
         if run_id != self._run_id:
+            self.counters.add("litestream_restarts", self._run_id is not None)
             self._run_id = run_id
             self._initialised = set()
         if not self._loaded:
@@ -371,7 +377,7 @@ class Publisher:
             published_at=int(time.time() * 1_000),
             tenants=tenants,
             registry=self._registry,
-            put_ms=math.ceil(max(self._puts) * 1_000),
+            put_ms=self.put_ms,
         )
         try:
             self._fenced.write(document)

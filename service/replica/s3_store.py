@@ -7,7 +7,7 @@ import dataclasses
 import tempfile
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Any, BinaryIO, cast
+from typing import IO, Any, BinaryIO, cast
 
 import obstore
 from obstore import store as stores
@@ -24,7 +24,8 @@ from service.replica.store import Absent, Listed, Stored
 
 #: An opened object up to this size stays in memory; a larger one goes to a temporary file.
 SPOOL_BYTES = 8 * 1024 * 1024
-CHUNK_BYTES = 1024 * 1024
+#: What one request for an object must bring at least, or the download fails.
+CHUNK_BYTES = 256 * 1024
 #: Objects removed by one call (the protocol's own limit).
 DELETED_AT_ONCE = 1_000
 REGION_DEFAULT = "us-east-1"
@@ -111,16 +112,41 @@ class S3Store:
         with contextlib.ExitStack() as stack:
             spool = stack.enter_context(tempfile.SpooledTemporaryFile(SPOOL_BYTES))
             try:
-                found = obstore.get(self._again, key)
-                for chunk in found.stream(min_chunk_size=CHUNK_BYTES):
-                    spool.write(chunk)
+                self._download(key, spool)
             except (NotFoundError, FileNotFoundError):
                 return None
-            except (BaseError, OSError) as error:
+            except BaseError as error:
                 raise _failed("open", key, error) from error
+            except OSError as error:
+                raise ReplicationError(
+                    f"cannot keep object {key}: {error.strerror or error}",
+                    hint="Check that the folder for temporary files (TMPDIR) has room.",
+                ) from error
             spool.seek(0)
             stack.pop_all()
             return cast("BinaryIO", spool)
+
+    def _download(self, key: str, to: IO[bytes]) -> None:
+        """Write a whole object to an empty file.
+
+        A request's timeout covers its body too, and over a slow link a large object takes longer.
+        So as long as a request brings something, another one goes on behind it.
+        """
+        options: dict[str, Any] = {}
+        while True:
+            start = to.tell()
+            found = obstore.get(self._again, key, options=cast("Any", options))
+            try:
+                for chunk in found.stream(min_chunk_size=CHUNK_BYTES):
+                    to.write(chunk)
+            except BaseError:
+                if to.tell() == start:
+                    raise
+            else:
+                return
+            if to.tell() >= found.meta["size"]:
+                return
+            options = {"range": {"offset": to.tell()}, "if_match": found.meta["e_tag"]}
 
     def put(self, key: str, body: bytes) -> None:
         """Write or replace an object."""

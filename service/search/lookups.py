@@ -16,6 +16,7 @@ from service.search.vocabulary import Vocabulary
 #: What stands for a typed word counts this share of it.
 PART_WEIGHT = 0.5
 INFLECTION_WEIGHT = 0.6
+RELATIVE_WEIGHT = 0.5
 PREFIX_WEIGHT = 0.8
 COMPOUND_WEIGHT = 0.9
 TYPO_WEIGHT = 0.7
@@ -33,6 +34,9 @@ FOCUS_TRIED = 40
 #: In longer queries a single character of a spaceless script is taken as it stands: what else it
 #: begins is most of the index.
 PREFIX_UNITS = 2
+#: A query of so many words is a sentence, whose words have relatives; a shorter one names things.
+RELATIVES_UNITS = 6
+RELATIVES_TAKEN = 4
 #: Bounds on what is tried and taken.
 PREFIX_SCANNED = 256
 #: Letters from which on few terms begin so, and those of any kind are looked through.
@@ -105,6 +109,8 @@ def plan(units: Sequence[Unit], postings: Postings, vocabulary: Vocabulary) -> P
         found = _typed(place, unit, frequency, postings)
         alternatives = list(joined.get(place, ()))
         alternatives += _inflected(unit.text, vocabulary)
+        if len(units) >= RELATIVES_UNITS:
+            alternatives += _related(unit.text, vocabulary)
         last = place == len(units) - 1
         if not found and not alternatives:
             alternatives += _split(unit.text, postings, vocabulary)
@@ -177,6 +183,16 @@ def _inflected(word: str, vocabulary: Vocabulary) -> list[Alternative]:
     if not forgive.bendable(word) or len(word) < forgive.INFLECT_LETTERS:
         return []
     return [Alternative(form, INFLECTION_WEIGHT, "inflection") for form in vocabulary.forms(word)]
+
+
+def _related(word: str, vocabulary: Vocabulary) -> list[Alternative]:
+    """Words of the same family: a question is seldom put in the words of its answer."""
+    if not forgive.bendable(word):
+        return []
+    return [
+        Alternative(relative, RELATIVE_WEIGHT, "relative")
+        for relative in vocabulary.relatives(word, RELATIVES_TAKEN)
+    ]
 
 
 def _split(word: str, postings: Postings, vocabulary: Vocabulary) -> list[Alternative]:

@@ -19,6 +19,8 @@ from service.ranking import forgive
 STRETCH = 6_000
 #: Words whose forms one connection remembers of one index version; forgotten all at once.
 REMEMBERED_WORDS = 20_000
+#: A relative is at most so much longer than what the family begins with.
+FAMILY_LETTERS = 8
 LAST = "\U0010ffff"
 
 
@@ -39,6 +41,22 @@ class Vocabulary:
             if len(self._memory) >= REMEMBERED_WORDS:
                 self._memory.clear()
             known = self._memory[word] = self.known(forgive.inflections(word))
+        return known
+
+    def relatives(self, word: str, most: int) -> list[str]:
+        """Words of the same family in the index that are no mere inflections; remembered."""
+        key = f"{word} {most}"
+        known = self._memory.get(key)
+        if known is None:
+            head = forgive.family_head(word)
+            alike = (
+                self.beginning(head, shortest=len(head), longest=len(head) + FAMILY_LETTERS)
+                if head
+                else []
+            )
+            forms = set(forgive.inflections(word))
+            family = [each for each in forgive.relatives(word, alike) if each not in forms]
+            known = self._memory[key] = family[:most]
         return known
 
     def known(self, words: Iterable[str]) -> list[str]:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from service.ranking import forgive
 
@@ -60,3 +62,27 @@ def test_splits_leave_no_single_letters() -> None:
 def test_distance_counts_edits_up_to_a_bound(left: str, right: str, edits: int) -> None:
     assert forgive.distance(left, right, 2) == edits
     assert forgive.distance(right, left, 2) == edits
+
+
+@pytest.mark.parametrize(
+    ("word", "relative", "other"),
+    [
+        ("regulation", "regulate", "region"),
+        ("mutations", "mutated", "mutual"),
+        ("active", "activity", "actor"),
+        ("inhibitor", "inhibiting", "inherit"),
+        ("happiness", "happily", "happen"),
+    ],
+)
+def test_words_of_one_family_are_relatives(word: str, relative: str, other: str) -> None:
+    assert forgive.relatives(word, [other, word, relative]) == [relative]
+    assert relative.startswith(forgive.family_head(word))
+
+
+@given(st.text(st.sampled_from("abceginorsty"), min_size=1, max_size=12))
+def test_a_word_is_a_relative_of_all_its_relatives(word: str) -> None:
+    ends = ["ation", "ed", "ness", "y"]
+    others = [stem + end for stem in forgive.stems(word) for end in ends]
+    for other in forgive.relatives(word, others):
+        assert word in forgive.relatives(other, [word])
+    assert forgive.stems("cat") == set()

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import multiprocessing
+import secrets
+import socket
+import socketserver
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from golden.fleet.objects import S3
 from service.errors import ReplicationError, SetupError
 from service.replica import store as folder_store
-from service.replica.s3_store import SPOOL_BYTES, S3Store
+from service.replica.s3_store import CHUNK_BYTES, SPOOL_BYTES, S3Store
 from service.replica.store import Absent, FolderStore, ObjectStore, Stored
 from service.replica.stores import open_store, store_url
 from service.settings import Settings
@@ -171,6 +176,22 @@ def test_wrong_credentials_are_an_error(s3: S3, monkeypatch: pytest.MonkeyPatch)
         open_store(s3.url, SETTINGS).get("a")
 
 
+def test_a_link_too_slow_for_one_request_takes_several(s3: S3) -> None:
+    """A link that brings a part of each answer and stalls, like a slow one at the timeout."""
+    body = secrets.token_bytes(4 * CHUNK_BYTES)
+    open_store(s3.url, SETTINGS).put("v1/slow.ltx", body)
+    patient = Settings(store_timeout_ms=1_000, store_retries=0)
+    with _stalling_link(s3.url, 2 * CHUNK_BYTES) as (url, answers):
+        stream = open_store(url, patient).open("v1/slow.ltx")
+        assert stream is not None
+        with stream:
+            assert stream.read() == body
+        assert len(answers) > 1
+    with _stalling_link(s3.url, CHUNK_BYTES // 2) as (url, _):
+        with pytest.raises(ReplicationError, match=r"cannot open object v1/slow\.ltx"):
+            open_store(url, patient).open("v1/slow.ltx")
+
+
 @pytest.mark.parametrize(
     "url",
     [
@@ -221,6 +242,40 @@ def _count(url: str) -> None:
         body = b"%d" % (1 if known is None else int(known.body) + 1)
         etag = known.etag if known else None
         done += store.put_if("a/counter", body, known_etag=etag) is not None
+
+
+@contextlib.contextmanager
+def _stalling_link(url: str, limit: int) -> Iterator[tuple[str, list[socket.socket]]]:
+    """A URL of the same store whose answers end after `limit` bytes, in silence."""
+    parts = urlsplit(url)
+    server = urlsplit(parse_qs(parts.query)["endpoint"][0])
+    assert server.port is not None
+    answers: list[socket.socket] = []
+
+    class Link(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            with socket.create_connection(("127.0.0.1", server.port or 0)) as behind:
+                answers.append(behind)
+                threading.Thread(target=self._requests, args=(behind,), daemon=True).start()
+                left = limit
+                while left > 0 and (part := behind.recv(min(left, 65_536))):
+                    self.request.sendall(part)
+                    left -= len(part)
+                gone.wait(10)
+
+        def _requests(self, behind: socket.socket) -> None:
+            with contextlib.suppress(OSError):
+                while part := self.request.recv(65_536):
+                    behind.sendall(part)
+
+    gone = threading.Event()
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Link) as link:
+        link.daemon_threads = True
+        link.block_on_close = False
+        threading.Thread(target=link.serve_forever, args=(0.05,), daemon=True).start()
+        yield url.replace(f":{server.port}", f":{link.server_address[1]}"), answers
+        gone.set()
+        link.shutdown()
 
 
 def _together(works: list[Callable[[], object]]) -> None:
