@@ -23,6 +23,7 @@ from service.errors import MemlaneError
 from service.http.limits import Gate
 from service.http.middleware import Envelope
 from service.http.node import (
+    Administration,
     Files,
     Lifecycle,
     Node,
@@ -80,8 +81,8 @@ def create_writer_app(
     *,
     settings: Settings,
     tenants: Tenants,
-    registry: Registry,
-    lifecycle: Lifecycle,
+    registry: Registry | None,
+    lifecycle: Lifecycle | None,
     view: RegistryView,
     counters: Path,
     resources: Resources = (),
@@ -92,8 +93,8 @@ def create_writer_app(
     Args:
         settings: the limits.
         tenants: the files it owns.
-        registry: the registry it owns.
-        lifecycle: what may become of its tenants.
+        registry: the registry, if it owns it.
+        lifecycle: what may become of tenants, where the registry is.
         view: the same registry, read side.
         counters: the node's folder of state counters, the same for all its workers.
         resources: see `create_reader_app`.
@@ -107,7 +108,10 @@ def create_writer_app(
         counters,
         resources,
         search=search,
-        writer=WriterParts(tenants, registry, lifecycle),
+        writer=WriterParts(
+            tenants,
+            Administration(registry, lifecycle) if registry and lifecycle else None,
+        ),
     )
 
 

@@ -11,6 +11,7 @@
     │   └── TenantSuspended            the key is good, its tenant is suspended
     ├── NotFound                       tenant, document
     ├── Conflict                       idempotency key in flight or reused with another body
+    ├── NotTheWriter                   another node takes writes of this; it may say which
     ├── ReplicaBehind                  older than `min_version` or `max_staleness_ms` allows
     ├── Unavailable                    try again: not restored yet, replication down, too busy
     ├── IndexFileError               the tenant's file
@@ -104,6 +105,20 @@ class Conflict(MemlaneError):
     """An idempotency key is in flight, or came back with another body."""
 
     hint_default = "Use a new Idempotency-Key for a new request."
+
+
+class NotTheWriter(MemlaneError):  # named like its siblings
+    """This node does not take this write.
+
+    Attributes:
+        writer_url: where it is taken, when this node knows.
+    """
+
+    hint_default = "Send writes and administration to the writer node's address."
+
+    def __init__(self, detail: str, *, writer_url: str | None) -> None:
+        super().__init__(detail)
+        self.writer_url = writer_url
 
 
 class ReplicaBehind(MemlaneError):

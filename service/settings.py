@@ -86,7 +86,10 @@ class Settings:
     store_retries: int = _setting(
         3, "repeats of a request to an S3 object store that failed and is safe to repeat", least=0
     )
-    sync_interval_ms: int = _setting(1_000, "how often Litestream uploads on its own")
+    sync_interval_ms: int = _setting(
+        2_000,
+        "how often Litestream looks at every file by itself, changed or not; what changed is uploaded at once",
+    )
     heads_interval_ms: int = _setting(
         250, "how often the writer publishes heads when something changed"
     )

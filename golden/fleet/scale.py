@@ -19,6 +19,7 @@ DOCUMENTS = 3
 """Of each tenant."""
 STEADY_S = 20.0
 NEW_TENANTS = 5
+WRITTEN_S = 180.0
 NEW_TENANT_S = 30.0
 
 #: What a process may hold, from measured figures: a part that does not grow, and one a tenant.
@@ -73,10 +74,14 @@ def _fill(fleet: Fleet, tenant: Tenant) -> int | None:
     lines = b"\n".join(
         orjson.dumps(records.document(tenant.name, number, 0)) for number in range(DOCUMENTS)
     )
-    try:
-        return fleet.write(tenant, lines)
-    except MemlaneError:
-        return None
+    deadline = time.monotonic() + WRITTEN_S
+    while True:
+        try:
+            return fleet.write(tenant, lines)
+        except MemlaneError:  # a writer that is behind refuses batches until it has caught up
+            if time.monotonic() > deadline:
+                return None
+            time.sleep(1.0)
 
 
 def _search(fleet: Fleet, tenant: Tenant, version: int | None) -> float | None:

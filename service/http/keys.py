@@ -13,7 +13,7 @@ from service.errors import Forbidden
 from service.http.answers import json_answer
 from service.http.auth import authenticate
 from service.http.fields import LAST_MS
-from service.http.node import node_of, writer_of
+from service.http.node import administration_of, node_of
 from service.http.requests import read_fields
 from service.http.tenants import NAME_CHARS
 from service.tenancy.keys import SCOPES
@@ -28,7 +28,7 @@ async def keys(request: Request) -> Response:
     """
     node = node_of(request)
     grant = await authenticate(node, request)
-    writer = writer_of(node)
+    administration = administration_of(node)
     fields = await read_fields(request, node.settings)
     tenant = fields.optional_text("tenant", most_chars=NAME_CHARS)
     scopes = fields.texts("scopes", most=len(SCOPES), most_bytes=16)
@@ -36,7 +36,8 @@ async def keys(request: Request) -> Response:
     expires_at = fields.integer("expires_at", None, least=0, most=LAST_MS)
     fields.done()
     tenant = _allowed_tenant(grant, tenant)
-    create = partial(writer.registry.create_key, tenant, scopes, label=label, expires_at=expires_at)
+    make_key = administration.registry.create_key
+    create = partial(make_key, tenant, scopes, label=label, expires_at=expires_at)
     made = await run_sync(create)
     record = dataclasses.asdict(made.record)
     return json_answer({"key": made.key.text, **record}, status=201)

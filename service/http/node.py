@@ -13,8 +13,8 @@ from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 from starlette.requests import Request
 
+from service.errors import NotTheWriter
 from service.http.limits import Gate
-from service.http.problems import NotTheWriter
 from service.index.document import Operation
 from service.index.reader import IndexReader
 from service.index.writer import BatchResult
@@ -22,7 +22,7 @@ from service.search.request import SearchRequest, SearchResult
 from service.settings import Settings
 from service.telemetry.searches import SearchTelemetry
 from service.tenancy.deletions import Status
-from service.tenancy.records import Rewound, Tenant
+from service.tenancy.records import Rewound
 from service.tenancy.registry import Registry
 from service.tenancy.view import RegistryView
 
@@ -142,19 +142,15 @@ class Tenants(Files, Protocol):
 
         Raises:
             NotFound: there is no such file.
+            NotTheWriter: another shard has it.
             Conflict: the idempotency key came with another body, or is in flight.
             TooLarge: the tenant would hold too much.
             Unavailable: this node may not write now, or the object store did not confirm.
             IndexFileError: the file cannot be used.
         """
 
-    def create_tenant(self, name: str) -> Tenant:
-        """Add a tenant to the registry and lay out its file. Called in a thread.
-
-        Raises:
-            InvalidRequest: the name is not one.
-            Conflict: the name is taken.
-        """
+    def writer_url(self, shard: str) -> str | None:
+        """Where a shard's writer says it takes batches, as this node knows it. Never blocks."""
 
 
 class Lifecycle(Protocol):
@@ -168,6 +164,23 @@ class Lifecycle(Protocol):
 
         Raises:
             NotFound: there is none of this name, nor was there.
+        """
+
+    def create(self, name: str, shard: str) -> Status:
+        """Add a tenant to the registry; its file is laid out by the shard's writer.
+
+        Raises:
+            InvalidRequest: the name is not one, or there is no such shard.
+            Conflict: the name is taken.
+        """
+
+    def move(self, name: str, to: str) -> Status:
+        """Have another shard's writer take a tenant over, and wait a while for it.
+
+        Raises:
+            NotFound: there is no such tenant.
+            InvalidRequest: there is no such shard.
+            Conflict: it is deleted, or moves somewhere else.
         """
 
     def suspend(self, name: str) -> Status:
@@ -210,6 +223,13 @@ class WriterParts:
     """What only a writer has."""
 
     tenants: Tenants
+    administration: Administration | None
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Administration:
+    """What only the writer of the shard `main` has; see `service.tenancy.placements`."""
+
     registry: Registry
     lifecycle: Lifecycle
 
@@ -243,6 +263,21 @@ def writer_of(node: Node) -> WriterParts:
     if node.writer is None:
         raise NotTheWriter("this node takes no writes", writer_url=node.writer_url)
     return node.writer
+
+
+def administration_of(node: Node) -> Administration:
+    """What only the registry's writer has.
+
+    Raises:
+        NotTheWriter: this node is another one; it says where that is, if it knows.
+    """
+    writer = writer_of(node)
+    if writer.administration is None:
+        raise NotTheWriter(
+            "this writer's shard does not have the registry; the shard main has it",
+            writer_url=writer.tenants.writer_url("main"),
+        )
+    return writer.administration
 
 
 def node_of(request: Request) -> Node:

@@ -61,20 +61,6 @@ class InvalidBatch(InvalidRequest):
         self.refused = refused
 
 
-class NotTheWriter(MemlaneError):  # named like its siblings
-    """This node only reads.
-
-    Attributes:
-        writer_url: where the writer is, when this node knows.
-    """
-
-    hint_default = "Send writes and administration to the writer node's address."
-
-    def __init__(self, detail: str, *, writer_url: str | None) -> None:
-        super().__init__(detail)
-        self.writer_url = writer_url
-
-
 @dataclasses.dataclass(frozen=True, slots=True)
 class Problem:
     """One row of the table: the last part of `type`, the HTTP status, the title."""
@@ -100,7 +86,7 @@ PROBLEMS: Final[Mapping[type[MemlaneError], Problem]] = {
     errors.NotFound: Problem("not-found", 404, "There is no such thing"),
     errors.Conflict: Problem("conflict", 409, "It conflicts with what is there"),
     errors.ReplicaBehind: Problem("replica-behind", 409, "The replica is older than asked for"),
-    NotTheWriter: Problem("not-the-writer", 421, "This node only reads"),
+    errors.NotTheWriter: Problem("not-the-writer", 421, "Another node takes this"),
     errors.Unavailable: Problem("unavailable", 503, "Not able to answer now"),
     errors.IndexFileError: Problem("index-unusable", 503, "The tenant's index cannot be used"),
     errors.IndexTooNew: Problem("index-too-new", 503, "The index is newer than this node"),

@@ -13,9 +13,9 @@ from service.ranking.sheet import HashedTerms
 
 #: Bounds on the letters of a word; words are ASCII letters, as those that may be misspelt are.
 SHORTEST, LONGEST = 2, 64
-#: Terms that one writer remembers to have seen: 8 bytes each.
-SEEN = 1 << 17
-_PLACES = np.uint64(SEEN - 1)
+#: Terms that one writer remembers to have seen, 8 bytes each: at first, and at most; a writer of a
+#: small tenant stays small.
+SEEN_FIRST, SEEN_MOST = 1 << 12, 1 << 17
 _FIRST_LETTER = np.uint8(ord("a"))
 _LETTERS = 26
 
@@ -27,18 +27,20 @@ class Words:
         self._connection = connection
         # Terms seen, by hash, one in each place: a term whose place was taken is added again,
         # which changes nothing.
-        self._seen = np.zeros(SEEN, dtype=np.uint64)
+        self._seen = np.zeros(SEEN_FIRST, dtype=np.uint64)
+        self._learned = 0
 
     def learn(self, terms: HashedTerms) -> None:
         """Add the words among a document's terms."""
         initials = np.frombuffer(terms.raw, dtype=np.uint8)[terms.starts]
         plain = np.flatnonzero(initials - _FIRST_LETTER < _LETTERS)
         values = terms.values[plain]
-        places = values & _PLACES
+        places = values & np.uint64(len(self._seen) - 1)
         unseen = np.flatnonzero(self._seen[places] != values)
         if not len(unseen):
             return
         self._seen[places[unseen]] = values[unseen]
+        self._learned += len(unseen)
         words = [
             (term.decode("ascii"),)
             for term in {terms.term(place) for place in plain[unseen].tolist()}
@@ -46,7 +48,11 @@ class Words:
         ]
         if words:
             self._connection.executemany("INSERT OR IGNORE INTO word(term) VALUES (?)", words)
+        if self._learned > len(self._seen) and len(self._seen) < SEEN_MOST:
+            self._seen = np.zeros(4 * len(self._seen), dtype=np.uint64)
+            self._learned = 0
 
     def forget(self) -> None:
         """What was learned is not in the file: a transaction was rolled back, a table dropped."""
         self._seen[:] = 0
+        self._learned = 0

@@ -13,7 +13,11 @@ writing this object took of late; the document was made that long before it appe
 
 `term` and `owner` say under which ownership of the shard it was written (see `lease`). A new owner
 first rewrites the document with its own, and with the same `seq`: for readers nothing has changed,
-and every later conditional write of its predecessor fails.
+and every later conditional write of its predecessor fails. `url` is where batches of this shard are
+taken, as its owner was told.
+
+An entry with `moved_to` is sealed: nobody writes this epoch of the file any more, in this shard or
+under a later owner of it, and the shard named there takes the file over (see `handover`).
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ class Head:
     version: int
     committed_at: int
     lag_ms: int = 0
+    moved_to: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -50,6 +55,7 @@ class Heads:
     put_ms: int = 0
     term: int = 0
     owner: str = ""
+    url: str = ""
 
 
 def encode(heads: Heads) -> bytes:
@@ -59,9 +65,12 @@ def encode(heads: Heads) -> bytes:
         entry = dataclasses.asdict(head)
         if not head.lag_ms:
             del entry["lag_ms"]
+        if not head.moved_to:
+            del entry["moved_to"]
         tenants[file] = entry
     return orjson.dumps(
-        {
+        ({"url": heads.url} if heads.url else {})
+        | {
             "shard": heads.shard,
             "seq": heads.seq,
             "published_at": heads.published_at,
@@ -93,6 +102,7 @@ def decode(body: bytes) -> Heads:
             registry=None if registry is None else check_file(registry),
             term=_natural(raw.get("term", 0)),
             owner=str(raw.get("owner", "")),
+            url=str(raw.get("url", "")),
         )
     except (orjson.JSONDecodeError, KeyError, TypeError, AttributeError, ValueError) as error:
         raise ReplicationError("the heads document cannot be read") from error
@@ -105,6 +115,7 @@ def _head(entry: dict[str, Any]) -> Head:
         version=_natural(entry["version"]),
         committed_at=_natural(entry["committed_at"]),
         lag_ms=_natural(entry.get("lag_ms", 0)),
+        moved_to=str(entry.get("moved_to", "")),
     )
 
 

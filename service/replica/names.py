@@ -64,8 +64,23 @@ def first_epoch(term: int) -> int:
 
 
 def next_epoch(term: int, *known: int) -> int:
-    """An epoch that an ownership may use and that follows all those of a file."""
-    return max(first_epoch(term), *(epoch + 1 for epoch in known))
+    """An epoch that an ownership may use and that follows all those of a file.
+
+    A file that came from another shard may be beyond the ownership's own epochs.
+    """
+    last = max(known)
+    if term and last >= first_epoch(term + 1):
+        return adopted_epoch(term, last)
+    return max(first_epoch(term), last + 1)
+
+
+def adopted_epoch(term: int, sealed: int) -> int:
+    """The epoch of a file that an ownership takes over from another shard.
+
+    It follows the sealed one, and no other ownership of the taking shard has the same: an attempt
+    that died, and whose Litestream may still run, wrote below another prefix.
+    """
+    return (sealed // EPOCHS_A_TERM + max(term, 1)) * EPOCHS_A_TERM
 
 
 def latest_epoch(data: Path, file: str) -> int | None:

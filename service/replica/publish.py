@@ -4,8 +4,8 @@ The publisher is a thread of the one process that commits, because that process 
 changed; Litestream itself belongs to the supervising parent and is reached through its socket. It
 announces nothing while Litestream does not answer, so the readers' age grows: silence is staleness.
 
-For each changed file it reads the version, then has Litestream upload and wait. A commit that
-slips in between travels along and is announced next time; what is announced is always stored.
+For each changed file it reads the version, then has Litestream upload and wait. A commit that slips
+in between travels along and is announced next time.
 
 **Fencing.** Every publication is a conditional write over the one before. A new owner of the shard
 rewrites the heads before anything else (see `restore.fence`), so from then on ours fail, and this
@@ -18,32 +18,28 @@ not announced by then, at most the last `staleness_ms` of commits (`check_keepin
 from __future__ import annotations
 
 import concurrent.futures
-import contextlib
 import dataclasses
-import fcntl
 import logging
 import math
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-from service.errors import IndexFileError, MemlaneError, ReplicationError, Unavailable
+from service.errors import MemlaneError, Unavailable
 from service.replica import names
 from service.replica.counters import Counters
 from service.replica.fencing import FencedHeads
 from service.replica.heads import Head, Heads
 from service.replica.litestream import LitestreamClient
 from service.replica.log_gate import LogGate
-from service.replica.stamps import read_stamps
 from service.replica.store import ObjectStore
 from service.replica.tenure import UNFENCED, Tenure
+from service.replica.uploads import as_announced, only_one, upload
 
 #: Uploads waited for at once; one takes 3 ms with a folder and 76 ms with S3.
 SYNC_THREADS = 4
-SYNC_TIMEOUT_MS = 5_000
-LOCK_POLL_MS = 50
 #: `Heads.put_ms` is the longest of so many last ones.
 PUTS_REMEMBERED = 64
 
@@ -67,6 +63,7 @@ class Publisher:
         heads_interval_ms: int,
         heads_heartbeat_ms: int,
         tenure: Tenure = UNFENCED,
+        url: str = "",
     ) -> None:
         """Prepare; nothing runs before `start`.
 
@@ -78,11 +75,13 @@ class Publisher:
             heads_interval_ms: least time between two publications.
             heads_heartbeat_ms: time between publications when nothing changes.
             tenure: the ownership whose name is in the heads.
+            url: where batches of the shard are taken, for others to tell.
         """
         self.counters = Counters()
         self._data = data.absolute()
         self._shard = shard
         self._registry = registry
+        self._url = url
         self._fenced = FencedHeads(store, shard, tenure)
         self._interval = heads_interval_ms / 1_000
         self._heartbeat = heads_heartbeat_ms / 1_000
@@ -101,6 +100,8 @@ class Publisher:
         self._heads: dict[str, Head] = {}
         self._announced: dict[str, int] = {}
         self._gone: set[str] = set()
+        self._sealed: dict[str, str] = {}
+        self._sealed_announced: set[str] = set()
         # Since when (monotonic seconds) a file has commits that are: not yet taken up; being
         # uploaded; uploaded and not yet announced.
         self._waiting: dict[str, float] = {}
@@ -113,7 +114,7 @@ class Publisher:
     # --- the process that commits
 
     def start(self) -> None:
-        """Start announcing, once no other process of this data folder does."""
+        """Start announcing, once no other process of this folder does."""
         self._thread.start()
 
     def stop(self, timeout_ms: int) -> None:
@@ -134,7 +135,7 @@ class Publisher:
     def changed(self, file: str) -> None:
         """A batch was committed to this file just now."""
         with self._news:
-            if file not in self._gone:
+            if file not in self._gone and file not in self._sealed:
                 self._waiting.setdefault(file, time.monotonic())
                 self._news.notify_all()
 
@@ -148,13 +149,12 @@ class Publisher:
         deadline = time.monotonic() + timeout_ms / 1_000
         self.changed(file)
         with self._news:
-            while self._announced.get(file, -1) < version:
-                self._fenced.check()
-                if self._stopping or not self._news.wait(deadline - time.monotonic()):
-                    raise Unavailable(
-                        "committed, but not replicated in time",
-                        hint="Send the batch again with the same Idempotency-Key.",
-                    )
+            self._wait(
+                lambda: self._announced.get(file, -1) >= version,
+                deadline,
+                "committed, but not replicated in time",
+                hint="Send the batch again with the same Idempotency-Key.",
+            )
 
     def forget(self, file: str, timeout_ms: int) -> None:
         """Take a deleted file out of the announcements and wait until that is published.
@@ -168,14 +168,55 @@ class Publisher:
         with self._news:
             self._gone.add(file)
             self._heads.pop(file, None)
+            self._sealed.pop(file, None)
             for since in (self._waiting, self._uploaded):
                 since.pop(file, None)
             self._unpublished = True
             self._news.notify_all()
-            while self._unpublished or file in self._announced:
-                self._fenced.check()
-                if self._stopping or not self._news.wait(deadline - time.monotonic()):
-                    raise Unavailable("the deletion is not announced yet")
+            self._wait(
+                lambda: not self._unpublished and file not in self._announced,
+                deadline,
+                "the deletion is not announced yet",
+            )
+
+    def seal(self, file: str, shard: str, timeout_ms: int) -> None:
+        """Announce that a file is not written here any more, and which shard goes on with it.
+
+        Call it with batches held up and the last commit announced; there is no way back.
+
+        Raises:
+            Unavailable: not in time. It may be announced all the same, and stays sealed.
+        """
+        deadline = time.monotonic() + timeout_ms / 1_000
+        with self._news:
+            if file not in self._heads:
+                raise Unavailable("the file was not announced yet")
+            self._sealed[file] = shard
+            self._heads[file] = dataclasses.replace(self._heads[file], moved_to=shard)
+            for since in (self._waiting, self._uploaded):
+                since.pop(file, None)
+            self._unpublished = True
+            self._news.notify_all()
+            self._wait(
+                lambda: file in self._sealed_announced, deadline, "the move is not announced yet"
+            )
+
+    def sealed(self, file: str) -> str | None:
+        """The shard that a file was sealed for; None when it was not."""
+        with self._news:
+            return self._sealed.get(file)
+
+    def sealed_files(self) -> dict[str, str]:
+        """All files that are sealed and still announced here, with the shards they go to."""
+        with self._news:
+            return dict(self._sealed)
+
+    def adopt(self, file: str) -> None:
+        """A file that was forgotten is here again, under a later epoch."""
+        with self._news:
+            self._gone.discard(file)
+            self._waiting.setdefault(file, time.monotonic())
+            self._news.notify_all()
 
     def lag_ms(self) -> int:
         """How long the oldest commit has waited that is not announced; 0 when there is none."""
@@ -206,10 +247,18 @@ class Publisher:
         if behind_ms > limit_ms:
             raise Unavailable(f"replication is {behind_ms} ms behind", retry_after_s=2)
 
+    def _wait(
+        self, done: Callable[[], bool], deadline: float, failure: str, hint: str | None = None
+    ) -> None:
+        while not done():
+            self._fenced.check()
+            if self._stopping or not self._news.wait(deadline - time.monotonic()):
+                raise Unavailable(failure, hint=hint)
+
     # --- the publisher's own thread
 
     def _main(self) -> None:
-        with self._only_one() as alone:
+        with only_one(self._data, lambda: self._stopping) as alone:
             next_round = time.monotonic()
             while alone:
                 with self._news:
@@ -246,20 +295,6 @@ class Publisher:
     def _beat(self) -> float:
         return self._published_at + self._heartbeat
 
-    @contextlib.contextmanager
-    def _only_one(self) -> Iterator[bool]:
-        """Hold the shard's publication lock: a reload overlaps two processes for a while."""
-        path = self._data / "writer" / "publisher.lock"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("w") as lock:
-            while not self._stopping:
-                with contextlib.suppress(BlockingIOError):
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    yield True
-                    return
-                time.sleep(LOCK_POLL_MS / 1_000)
-            yield False
-
     def _round(self) -> None:
         run_id = self._litestream.run_id()
         if run_id is None:
@@ -284,7 +319,7 @@ class Publisher:
         differing = [
             file
             for file in names.local_files(self._data)
-            if known is None or not self._as_announced(file, known.tenants.get(file))
+            if known is None or not as_announced(self._data, file, known.tenants.get(file))
         ]
         with self._news:
             if known is not None:
@@ -295,19 +330,12 @@ class Publisher:
                     if file not in self._gone
                 }
                 self._announced = {file: head.version for file, head in known.tenants.items()}
+                self._sealed = {f: h.moved_to for f, h in self._heads.items() if h.moved_to}
+                self._sealed_announced = set(self._sealed)
             for file in differing:
-                if file not in self._gone:
+                if file not in self._gone and file not in self._sealed:
                     self._waiting.setdefault(file, time.monotonic())
             self._loaded = True
-
-    def _as_announced(self, file: str, head: Head | None) -> bool:
-        epoch = names.latest_epoch(self._data, file)
-        if head is None or epoch != head.epoch:
-            return False
-        try:
-            return read_stamps(names.writer_path(self._data, file, epoch)).version == head.version
-        except IndexFileError:
-            return False  # created a moment ago; its upload finds out
 
     def _start_uploads(self) -> None:
         with self._news:
@@ -318,20 +346,8 @@ class Publisher:
         with self._news:
             for file, since in ready.items():
                 if paths[file] in self._initialised and self._waiting.pop(file, None) is not None:
-                    future = self._pool.submit(self._upload, file, paths[file])
+                    future = self._pool.submit(upload, self._litestream, file, paths[file])
                     self._running[file] = (future, since)
-
-    def _upload(self, file: str, path: Path) -> Head:
-        stamps = read_stamps(path)
-        position = self._litestream.sync(path, SYNC_TIMEOUT_MS)
-        if position.replicated_txid == 0 or position.replicated_txid < position.txid:
-            raise ReplicationError(f"litestream has not stored all of {file}")
-        return Head(
-            epoch=int(path.stem),
-            txid=position.replicated_txid,
-            version=stamps.version,
-            committed_at=stamps.committed_at,
-        )
 
     def _collect(self) -> None:
         futures = [future for future, _ in self._running.values()]
@@ -341,7 +357,7 @@ class Publisher:
                 if not future.done():
                     continue
                 del self._running[file]
-                if file in self._gone:
+                if file in self._gone or file in self._sealed:
                     continue
                 try:
                     head = future.result()
@@ -378,6 +394,7 @@ class Publisher:
             tenants=tenants,
             registry=self._registry,
             put_ms=self.put_ms,
+            url=self._url,
         )
         try:
             self._fenced.write(document)
@@ -389,6 +406,7 @@ class Publisher:
         self.counters.add("publications")
         with self._news:
             self._announced = {f: h.version for f, h in tenants.items()}
+            self._sealed_announced = {f for f, h in tenants.items() if h.moved_to}
             for file in taken:
                 self._uploaded.pop(file, None)
             self._published_at = now

@@ -77,11 +77,16 @@ def prepare(
     for file in names.local_files(data):
         _drop_older(data, file)
         if not ours and (known is None or file not in known.tenants):
-            _set_aside(data, file, names.latest_epoch(data, file) or 0)
+            set_aside(data, file, names.latest_epoch(data, file) or 0)
             _log.error("%s was never announced and is set aside", file)
     done = []
     for file, head in known.tenants.items() if known else ():
         epoch = names.latest_epoch(data, file)
+        if head.moved_to:
+            # Another shard goes on with it: here it is never written again, whatever else happens.
+            if epoch is not None:
+                set_aside(data, file, epoch)
+            continue
         if epoch is None or not _up_to_date(names.writer_path(data, file, epoch), epoch, head):
             done.append(_rebuild(data, store, file, head, epoch, tenure.term))
         elif not ours:
@@ -132,7 +137,7 @@ def _rebuild(
         for suffix in (_WAL, _SHM):
             draft.with_name(draft.name + suffix).unlink(missing_ok=True)
         if local is not None:
-            _set_aside(data, file, local)
+            set_aside(data, file, local)
         draft.rename(path)
     finally:
         draft.unlink(missing_ok=True)
@@ -174,7 +179,7 @@ def _forget_meta(data: Path, file: str, name: str) -> None:
     shutil.rmtree(meta, ignore_errors=True)
 
 
-def _set_aside(data: Path, file: str, epoch: int) -> None:
+def set_aside(data: Path, file: str, epoch: int) -> None:
     """Move an old local file out of Litestream's sight; an operator may look at it for a while."""
     old = names.writer_path(data, file, epoch)
     _forget_meta(data, file, old.name)

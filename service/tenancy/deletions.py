@@ -15,6 +15,7 @@ from typing import Any
 import apsw
 import orjson
 
+from service.tenancy.placements import Placement
 from service.tenancy.records import Tenant, TenantState
 from service.tenancy.registry import Registry, now_ms, read_tenant
 
@@ -49,11 +50,13 @@ class Status:
         tenant: what the registry says.
         deletion: its deletion, if it was asked for.
         trouble: why the deletion is not done, if an attempt failed.
+        placement: which shard it is on.
     """
 
     tenant: Tenant
     deletion: Deletion | None = None
     trouble: str | None = None
+    placement: Placement | None = None
 
 
 class Deletions:

@@ -24,6 +24,8 @@ from service.tenancy.keys import check_scopes, mint
 from service.tenancy.records import KeyRecord, NewKey, Tenant, TenantState
 
 SCHEMA_VERSION: Final = 1
+SHARDED_SCHEMA: Final = 2
+"""Since the first tenant was placed on a shard of its own; see `tenancy/placements.py`."""
 
 _SCHEMA = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value ANY) STRICT;
@@ -54,6 +56,14 @@ CREATE TABLE IF NOT EXISTS deletions(
   requested_at INTEGER NOT NULL,
   progress TEXT NOT NULL,
   receipt TEXT
+) STRICT;
+"""
+_PLACEMENTS = """
+CREATE TABLE IF NOT EXISTS placements(
+  tenant_id INTEGER PRIMARY KEY REFERENCES tenants(id),
+  shard TEXT NOT NULL,
+  moving_to TEXT,
+  since INTEGER
 ) STRICT;
 """
 
@@ -123,8 +133,17 @@ class Registry:
 
     # --- tenants
 
-    def create_tenant(self, name: str) -> Tenant:
+    def create_tenant(
+        self,
+        name: str,
+        *,
+        also: Callable[[apsw.Connection, Tenant], None] = lambda _, __: None,
+    ) -> Tenant:
         """Add an active tenant with a fresh file name.
+
+        Args:
+            name: what people call it.
+            also: what is written about it in the same transaction.
 
         Raises:
             InvalidRequest: the name has characters it may not have.
@@ -142,7 +161,9 @@ class Registry:
                 "INSERT INTO tenants(name, file, epoch, state, created_at) VALUES (?, ?, ?, ?, ?)",
                 row,
             )
-            return read_tenant(connection, name)
+            made = read_tenant(connection, name)
+            also(connection, made)
+            return made
 
     def set_state(self, name: str, state: TenantState) -> Tenant:
         """Suspend, reactivate or delete a tenant. A deleted one never comes back.
@@ -263,7 +284,7 @@ class Registry:
         connection = self._connection
         with self._lock, connection:
             if not connection.table_exists(None, "meta"):
-                connection.execute(_SCHEMA + _DELETIONS)
+                connection.execute(_SCHEMA + _DELETIONS + _PLACEMENTS)
                 connection.executemany(
                     "INSERT INTO meta VALUES (?, ?)",
                     [
@@ -274,7 +295,7 @@ class Registry:
                 )
                 return
             check_schema(connection, self.path)
-            connection.execute(_DELETIONS)
+            connection.execute(_DELETIONS + _PLACEMENTS)
 
     @contextmanager
     def reading(self) -> Iterator[apsw.Connection]:
@@ -312,9 +333,9 @@ def check_schema(connection: apsw.Connection, path: Path) -> None:
     if not connection.table_exists(None, "tenants"):
         raise IndexCorrupt(f"{path.name} is not a registry")
     schema = _meta(connection, "schema")
-    if schema > SCHEMA_VERSION:
+    if schema > SHARDED_SCHEMA:
         raise IndexTooNew(
-            f"{path.name} has registry schema {schema}, this release {SCHEMA_VERSION}"
+            f"{path.name} has registry schema {schema}, this release {SHARDED_SCHEMA}"
         )
 
 

@@ -20,6 +20,7 @@ import apsw
 from service.errors import Forbidden, NotFound, TenantSuspended, Unauthorized, Unavailable
 from service.index.connection import open_reader
 from service.tenancy import keys
+from service.tenancy.placements import Placement, read_placement, read_placements
 from service.tenancy.records import Tenant, TenantState
 from service.tenancy.registry import check_schema, now_ms, read_tenants
 
@@ -149,6 +150,24 @@ class RegistryView:
         """
         with self._fresh(PATIENCE_MS) as (connection, _):
             return read_tenants(connection)
+
+    def placements(self) -> tuple[int, list[Placement]]:
+        """The registry's version, and where all tenants are by it.
+
+        Raises:
+            Unavailable: this node has no registry yet.
+        """
+        with self._fresh(PATIENCE_MS) as (connection, version):
+            return version, read_placements(connection)
+
+    def placement(self, file: str) -> Placement | None:
+        """Where the tenant with this file is; None when there is no such tenant.
+
+        Raises:
+            Unavailable: this node has no registry yet.
+        """
+        with self._fresh(PATIENCE_MS) as (connection, _):
+            return read_placement(connection, file)
 
     # --- inside
 

@@ -16,6 +16,7 @@ from golden.fleet.objects import S3
 from service.replica import open_store
 from service.replica.fencing import announced
 from service.replica.names import replica_prefix
+from service.roles.writer import SHARD
 from service.settings import Settings
 from tests.e2e.service import Service, wait_for
 
@@ -70,7 +71,7 @@ def test_the_bucket_holds_everything_and_the_disk_no_credentials(
     on_s3.write({"kind": "note", "ref": "a", "title": "spoonbill"}, durability="replicated")
     assert not (on_s3.data / "store").exists()
     store = open_store(url, Settings())
-    heads, _ = announced(store, "0")
+    heads, _ = announced(store, SHARD)
     assert heads is not None
     assert len(heads.tenants) >= 2  # the registry and the tenant
     for file, head in heads.tenants.items():

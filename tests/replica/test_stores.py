@@ -187,9 +187,11 @@ def test_a_link_too_slow_for_one_request_takes_several(s3: S3) -> None:
         with stream:
             assert stream.read() == body
         assert len(answers) > 1
-    with _stalling_link(s3.url, CHUNK_BYTES // 2) as (url, _):
-        with pytest.raises(ReplicationError, match=r"cannot open object v1/slow\.ltx"):
-            open_store(url, patient).open("v1/slow.ltx")
+    with (
+        _stalling_link(s3.url, CHUNK_BYTES // 2) as (url, _),
+        pytest.raises(ReplicationError, match=r"cannot open object v1/slow\.ltx"),
+    ):
+        open_store(url, patient).open("v1/slow.ltx")
 
 
 @pytest.mark.parametrize(
