@@ -15,7 +15,9 @@ from golden.fleet.objects import S3
 def s3(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3]:
     """A real S3-compatible server for the session, its credentials in the environment."""
     server = S3(tmp_path_factory.mktemp("s3") / "server")
-    server.start()
-    with mock.patch.dict(os.environ, server.environ):
-        yield server
-    server.stop()
+    try:
+        server.start()
+        with mock.patch.dict(os.environ, server.environ):
+            yield server
+    finally:
+        server.stop()

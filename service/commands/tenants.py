@@ -21,6 +21,7 @@ from service.commands.console import (
     service_options,
 )
 from service.commands.export import export_tenant
+from service.tenancy.placements import MAIN
 
 LONG_S: Final = 600.0
 """Longest one call may take that moves a whole file."""
@@ -34,14 +35,17 @@ def tenant() -> None:
 
 @tenant.command("create")
 @click.argument("name")
+@click.option("--shard", default=MAIN, show_default=True, help="Whose writer has its file.")
 @service_options
 @data_option
 @json_option
-def create_tenant(name: str, url: str | None, key: str | None, data: Path, as_json: bool) -> None:
+def create_tenant(
+    name: str, shard: str, url: str | None, key: str | None, data: Path, as_json: bool
+) -> None:
     """Create a tenant. Needs an operator key."""
     with errors_shown():
         url, key = connection(url, key, data, want="operator")
-        made = call("POST", f"{url}/v1/admin/tenants", key, body={"name": name})
+        made = call("POST", f"{url}/v1/admin/tenants", key, body={"name": name, "shard": shard})
     hint = f"memlane key create {name} --scope search --scope sync"
     result(made, f"tenant {name} is there; next: {hint}", as_json=as_json)
 
@@ -55,8 +59,47 @@ def list_tenants(url: str | None, key: str | None, data: Path, as_json: bool) ->
     with errors_shown():
         url, key = connection(url, key, data, want="operator")
         found = call("GET", f"{url}/v1/admin/tenants", key)
-    lines = [f"{one['name']}  {one['state']}" for one in found["tenants"]]
+    lines = [f"{one['name']}  {one['state']}  {one['shard']}" for one in found["tenants"]]
     result(found, "\n".join(lines) or "no tenants", as_json=as_json)
+
+
+@tenant.command("move")
+@click.argument("name")
+@click.option("--to", required=True, help="The shard whose writer takes the tenant over.")
+@click.option(
+    "--wait-s", type=float, default=120.0, show_default=True, help="Longest to wait for it."
+)
+@service_options
+@data_option
+@json_option
+def move_tenant(
+    name: str,
+    to: str,
+    wait_s: float,
+    url: str | None,
+    key: str | None,
+    data: Path,
+    as_json: bool,
+) -> None:
+    """Move a tenant to another shard's writer; nothing is lost. Needs an operator key.
+
+    Its batches are answered with 503 meanwhile; searches go on. Asked again, it waits for the same
+    move. Exit status 1 means that it is not done yet and goes on.
+    """
+    deadline = time.monotonic() + wait_s
+    with errors_shown():
+        url, key = connection(url, key, data, want="operator")
+        while True:
+            address = f"{url}/v1/admin/tenants/{name}:move"
+            told = call("POST", address, key, body={"to": to}, timeout_s=LONG_S)
+            if told["moving_to"] is None or time.monotonic() >= deadline:
+                break
+            time.sleep(PAUSE_S)
+    if told["moving_to"] is not None:
+        text = f"tenant {name} is not on shard {to} yet: are the writers of both shards up?"
+        result(told, text, as_json=as_json)
+        raise click.exceptions.Exit(1)
+    result(told, f"tenant {name} is on shard {to}", as_json=as_json)
 
 
 @tenant.command("suspend")

@@ -18,6 +18,7 @@ from service.roles.reader import ReaderRole
 from service.roles.up import keep, running
 from service.roles.writer import WriterRole
 from service.settings import Settings
+from service.tenancy.placements import MAIN
 
 HOST = "127.0.0.1"
 PORT = 8080
@@ -42,7 +43,7 @@ _store = click.option(
 @click.option("--demo", is_flag=True, help="Load the demo memory and ask it something.")
 @json_option
 def up(data: Path, host: str, store: str | None, port: int, demo: bool, as_json: bool) -> None:
-    """Run everything on this machine, with a folder as object store."""
+    """Run everything on this machine, with a folder as object store unless told otherwise."""
     _log()
     with errors_shown():
         folders, settings = Folders(data), Settings.from_environment()
@@ -79,13 +80,23 @@ def up(data: Path, host: str, store: str | None, port: int, demo: bool, as_json:
 @_host
 @_store
 @click.option("--port", default=PORT + 1, show_default=True, help="Port to listen on.")
-def writer(data: Path, host: str, store: str | None, port: int) -> None:
-    """Take batches, own the tenants' files, replicate them."""
+@click.option("--shard", default=MAIN, show_default=True, help="Which tenants' files it owns.")
+@click.option("--url", help="Where others reach it, told to misled callers.  [default: host:port]")
+def writer(
+    data: Path, host: str, store: str | None, port: int, shard: str, url: str | None
+) -> None:
+    """Take batches, own a shard's tenants' files, replicate them."""
     _log()
     with errors_shown():
         folders, settings = Folders(data), Settings.from_environment()
         role = WriterRole(
-            folders, store=store or str(folders.store), host=host, port=port, settings=settings
+            folders,
+            store=store or str(folders.store),
+            host=host,
+            port=port,
+            settings=settings,
+            shard=shard,
+            public_url=url,
         )
         with running(role) as stop:
             note_node(folders, writer_url=role.url)

@@ -125,7 +125,11 @@ def _paths() -> dict[str, Any]:
             "post": _call(
                 "Create a tenant. Scope `operator`; writer only.",
                 "Tenant",
-                body=fields(required=("name",), name={"type": "string", "maxLength": 63}),
+                body=fields(
+                    required=("name",),
+                    name={"type": "string", "maxLength": 63},
+                    shard={"type": "string", "default": "main"},
+                ),
                 status="201",
             ),
         },
@@ -176,6 +180,15 @@ def _lifecycle() -> dict[str, Any]:
                 parameters=_TENANT_NAME,
             ),
             "delete": delete,
+        },
+        f"{one}:move": {
+            "post": _call(
+                "Have another shard's writer take a tenant over; 202: it goes on, ask again. "
+                "Scope `operator`; writer of the shard `main` only.",
+                "Tenant",
+                body=fields(required=("to",), to={"type": "string"}),
+                parameters=_TENANT_NAME,
+            )
         },
         f"{one}:suspend": {
             "post": _call(

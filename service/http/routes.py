@@ -34,6 +34,7 @@ ROUTES: Final = (
     Route("/v1/analyze", analyze.analyze, methods=["POST"]),
     Route("/v1/admin/tenants", tenants.tenants, methods=["GET", "POST"]),
     Route("/v1/admin/tenants/{name}:suspend", tenants.suspend, methods=["POST"]),
+    Route("/v1/admin/tenants/{name}:move", tenants.move, methods=["POST"]),
     Route("/v1/admin/tenants/{name}:resume", tenants.resume, methods=["POST"]),
     Route("/v1/admin/tenants/{name}:restore", tenants.restore, methods=["POST"]),
     Route("/v1/admin/tenants/{name}", tenants.tenant, methods=["GET", "DELETE"]),

@@ -243,6 +243,8 @@ TENANT: Final = _all(
     name=_TEXT,
     state={"enum": ["active", "suspended", "deleting", "deleted"]},
     epoch=_COUNT,
+    shard={"type": "string", "description": "Whose writer has its file."},
+    moving_to=_or_null({"type": "string"}),
     created_at=_MS,
     deletion=_or_null(
         _all(

@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,16 +26,20 @@ from service.index.copies import stamp_next
 from service.node.erasing import Eraser
 from service.node.tenants import Tenants
 from service.replica import ObjectStore, Publisher, current_path, latest_epoch, writer_path
+from service.replica.fencing import announced
+from service.replica.handover import head_of
 from service.replica.history import Moment, rebuild_at
 from service.replica.litestream import LitestreamClient
 from service.replica.names import next_epoch
 from service.replica.stamps import read_stamps
 from service.settings import Settings
 from service.tenancy.deletions import Status
+from service.tenancy.placements import MAIN, Placements, check_shard, place
 from service.tenancy.records import Rewound, Tenant, TenantState
 from service.tenancy.registry import Registry, now_ms
 
 UNREGISTER_MS = 10_000
+MOVE_LOOK_S = 0.05
 
 _log = logging.getLogger(__name__)
 
@@ -98,6 +103,9 @@ class Lifecycle:
         self._term = term
         self._drafts = self._data / "writer" / "drafts"
         self._turns = _Turns()
+        self._placements = Placements(registry)
+        self._deciding = threading.Lock()  # a tenant is not begun to be deleted and moved at once
+        self._registry_file = registry_file
         self._eraser = Eraser(
             self._data,
             store,
@@ -123,8 +131,13 @@ class Lifecycle:
         """All tenants, deleted ones too, oldest first."""
         deletions = {each.tenant.id: each for each in self._eraser.deletions.all()}
         return [
-            Status(tenant, deletions.get(tenant.id), self._eraser.trouble(tenant.name))
-            for tenant in self._registry.tenants()
+            Status(
+                placed.tenant,
+                deletions.get(placed.tenant.id),
+                self._eraser.trouble(placed.tenant.name),
+                placed,
+            )
+            for placed in self._placements.all()
         ]
 
     def tenant(self, name: str) -> Status:
@@ -133,8 +146,57 @@ class Lifecycle:
         Raises:
             NotFound: there is none of this name, nor was there.
         """
-        tenant = self._registry.tenant(name)
-        return Status(tenant, self._eraser.deletions.find(name), self._eraser.trouble(name))
+        placed = self._placements.find(name)
+        deletion = self._eraser.deletions.find(name)
+        return Status(placed.tenant, deletion, self._eraser.trouble(name), placed)
+
+    # --- shards
+
+    def create(self, name: str, shard: str = MAIN) -> Status:
+        """Add a tenant; on another shard, its writer lays out the file when it hears of it.
+
+        Raises:
+            InvalidRequest: the name is not one, or no writer of the shard ever ran.
+            Conflict: the name is taken.
+        """
+        if shard == MAIN:
+            self._tenants.create_tenant(name)
+            return self.tenant(name)
+        self._check_shard(shard)
+        self._registry.create_tenant(
+            name, also=lambda connection, made: place(connection, made, shard, None, None)
+        )
+        return self.tenant(name)
+
+    def move(self, name: str, to: str) -> Status:
+        """Have another shard's writer take a tenant over, and wait a while for it; see `moves`.
+
+        It goes on in the background until it is done, whatever happens to this call or a writer.
+
+        Raises:
+            NotFound: there is no such tenant.
+            InvalidRequest: no writer of the shard ever ran.
+            Conflict: it is deleted, moves somewhere else, or something else is done with it now.
+            ReplicationError: the store failed.
+            Unavailable: the registry is not replicated in time; the move goes on all the same.
+        """
+        self._check_shard(to)
+        known = self._placements.find(name)
+        with self._turn(known.tenant):
+            begins = known.moving_to is None and known.shard != to
+            if begins and head_of(self._store, to, known.tenant.file) is not None:
+                raise Conflict(
+                    f"shard {to} has not let go of tenant {name} yet after a former move",
+                    hint="Retry in some seconds, with a writer of that shard running.",
+                )
+            with self._deciding:
+                self._placements.begin(name, to)
+        patience_ms = self._settings.replicate_ms
+        self._publisher.replicate_now(self._registry_file, self._registry.version, patience_ms)
+        deadline = time.monotonic() + self._settings.erase_wait_ms / 1_000
+        while self._placements.find(name).moving_to and time.monotonic() < deadline:
+            time.sleep(MOVE_LOOK_S)
+        return self.tenant(name)
 
     # --- suspend, resume, delete
 
@@ -164,9 +226,13 @@ class Lifecycle:
 
         Raises:
             NotFound: there is no such tenant.
+            Conflict: it is on another shard, or moving to one.
         """
-        if self._eraser.deletions.find(name) is None:
-            self._eraser.deletions.begin(name, self._holdings(self._registry.tenant(name).file))
+        with self._deciding:
+            if self._eraser.deletions.find(name) is None:
+                self._check_main(name)
+                holdings = self._holdings(self._registry.tenant(name).file)
+                self._eraser.deletions.begin(name, holdings)
         self._eraser.wake()
         self._eraser.wait(name, self._settings.erase_wait_ms)
         return self.tenant(name)
@@ -187,7 +253,7 @@ class Lifecycle:
         Raises:
             NotFound: there is no such tenant, or the history does not go back so far.
             InvalidRequest: the moment is still to come.
-            Conflict: it is deleted, or something else is done with it just now.
+            Conflict: it is deleted, on another shard, or something else is done with it now.
             Unavailable: the store does not take what was committed last, or the disk is full.
             ReplicationError: the store failed or holds damaged objects.
         """
@@ -195,6 +261,7 @@ class Lifecycle:
         if at_ms > now_ms():
             raise InvalidRequest("`at` is still to come", hint="Check this machine's clock.")
         with self._turn(tenant):
+            self._check_main(name)
             self._secured(tenant.file)
             self._drafts.mkdir(parents=True, exist_ok=True)
             found = rebuild_at(
@@ -222,6 +289,26 @@ class Lifecycle:
             )
 
     # --- inside
+
+    def _check_shard(self, shard: str) -> None:
+        if announced(self._store, check_shard(shard))[0] is None:
+            raise InvalidRequest(
+                f"there is no shard {shard}", hint="Start `memlane writer --shard` for it first."
+            )
+
+    def _check_main(self, name: str) -> None:
+        """Only here are files erased and exchanged."""
+        placed = self._placements.find(name)
+        if placed.moving_to is not None:
+            raise Conflict(
+                f"tenant {name} is moving to shard {placed.moving_to}",
+                hint="Retry when it is there.",
+            )
+        if placed.shard != MAIN:
+            raise Conflict(
+                f"tenant {name} is on shard {placed.shard}; this is done on shard {MAIN}",
+                hint=f"Run `memlane tenant move {name} --to {MAIN}` first.",
+            )
 
     def _set_state(self, name: str, state: TenantState) -> Status:
         if self._registry.tenant(name).state is not state:

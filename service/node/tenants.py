@@ -18,6 +18,7 @@ from service.index.document import Operation
 from service.index.reader import IndexReader
 from service.index.writer import BatchResult, IndexWriter
 from service.node.pool import ReaderPool
+from service.node.shardmap import ShardMap
 from service.replica import (
     UNFENCED,
     LeaseGuard,
@@ -27,6 +28,7 @@ from service.replica import (
     writer_path,
 )
 from service.settings import Settings
+from service.tenancy.placements import MAIN, Placements
 from service.tenancy.records import Tenant, TenantState
 from service.tenancy.registry import Registry
 
@@ -57,26 +59,29 @@ class Tenants:
         self,
         data: Path,
         *,
-        registry: Registry,
+        registry: Registry | None,
         publisher: Publisher,
         settings: Settings,
         guard: LeaseGuard | None = None,
+        shards: ShardMap | None = None,
     ) -> None:
         """Prepare.
 
         Args:
             data: the writer's data folder.
-            registry: says which tenants there are.
+            registry: says which tenants there are; None where another shard has it.
             publisher: is told of every commit; not started or stopped here.
             settings: the limits.
             guard: asked before a batch is begun and before it is acknowledged; None when nobody
                 contends for the shard.
+            shards: which files are this shard's; None when there is one shard.
         """
         self._data = data
         self._registry = registry
         self._publisher = publisher
         self._guard = guard or LeaseGuard(data, UNFENCED)
         self._settings = settings
+        self._shards = shards
         self._lock = threading.Lock()
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._pool = ReaderPool.within(settings)
@@ -123,9 +128,11 @@ class Tenants:
     ) -> BatchResult:
         """See `service.http.node.Tenants.apply`."""
         self._guard.check()
+        self._check_mine(file)
         self._publisher.check_keeping_up(self._settings.staleness_ms)
         self._check_size(self._path(file))
         with _disk_errors(), self._writer(file) as writer:
+            self._check_mine(file)  # again, with the lock that a move needs as well
             before = writer.version
             result = writer.apply(
                 operations, idempotency_key=idempotency_key, body_digest=body_digest
@@ -140,10 +147,16 @@ class Tenants:
         return result
 
     def create_tenant(self, name: str) -> Tenant:
-        """See `service.http.node.Tenants.create_tenant`."""
+        """Add a tenant on this shard to the registry, and lay out its file.
+
+        Raises:
+            InvalidRequest: the name is not one.
+            Conflict: the name is taken.
+        """
         self._guard.check()
+        assert self._registry is not None
         tenant = self._registry.create_tenant(name)
-        self._lay_out(tenant)
+        self.lay_out(tenant)
         self._guard.check()
         return tenant
 
@@ -153,9 +166,14 @@ class Tenants:
         Only files that were never announced can be missing here: at boot, before this, everything
         announced was restored (see `replica/restore.py`).
         """
-        for tenant in self._registry.tenants():
-            if tenant.state is TenantState.ACTIVE and latest_epoch(self._data, tenant.file) is None:
-                self._lay_out(tenant)
+        if self._registry is None:
+            return  # the files of other shards are laid out by `moves`
+        for placed in Placements(self._registry).all():
+            tenant = placed.tenant
+            if placed.shard != MAIN or placed.moving_to or tenant.state is not TenantState.ACTIVE:
+                continue
+            if latest_epoch(self._data, tenant.file) is None:
+                self.lay_out(tenant)
 
     @contextmanager
     def still(self, file: str) -> Iterator[None]:
@@ -196,9 +214,12 @@ class Tenants:
             "lease": self._guard.health() | {"fenced": self._publisher.counters["fenced"]},
         }
 
-    # --- inside
+    def writer_url(self, shard: str) -> str | None:
+        """See `service.http.node.Tenants.writer_url`."""
+        return None if self._shards is None else self._shards.url(shard)
 
-    def _lay_out(self, tenant: Tenant) -> None:
+    def lay_out(self, tenant: Tenant) -> None:
+        """Make a new tenant's empty file. Nobody may have one of it yet."""
         # Under an epoch of our own: a former owner may have laid out the same file.
         epoch = max(tenant.epoch, first_epoch(self._guard.tenure.term))
         path = writer_path(self._data, tenant.file, epoch)
@@ -206,6 +227,12 @@ class Tenants:
         with _disk_errors(), self._writer(tenant.file, path):
             pass
         self._publisher.changed(tenant.file)
+
+    # --- inside
+
+    def _check_mine(self, file: str) -> None:
+        if self._shards is not None:
+            self._shards.check(file)
 
     def _path(self, file: str) -> Path:
         """The file's newest epoch.

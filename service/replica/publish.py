@@ -7,12 +7,9 @@ announces nothing while Litestream does not answer, so the readers' age grows: s
 For each changed file it reads the version, then has Litestream upload and wait. A commit that slips
 in between travels along and is announced next time.
 
-**Fencing.** Every publication is a conditional write over the one before. A new owner of the shard
-rewrites the heads before anything else (see `restore.fence`), so from then on ours fail, and this
-publisher is done for. `durability=replicated` is acknowledged after such a write only, so a new
-owner finds all of it, whatever pauses or partitions there were: it loses nothing.
-`durability=local` is acknowledged when it is on this machine's disk: a take-over loses what was
-not announced by then, at most the last `staleness_ms` of commits (`check_keeping_up`).
+**Fencing.** Every publication is a conditional write over the one before: it fails once there is a
+new owner (`restore.fence`). `durability=replicated` is acknowledged after one only, so nothing of
+it is lost then; of `durability=local`, the last `staleness_ms` at most (`check_keeping_up`).
 """
 
 from __future__ import annotations
@@ -36,10 +33,9 @@ from service.replica.litestream import LitestreamClient
 from service.replica.log_gate import LogGate
 from service.replica.store import ObjectStore
 from service.replica.tenure import UNFENCED, Tenure
-from service.replica.uploads import as_announced, only_one, upload
+from service.replica.uploads import as_announced, only_one, upload, with_lags
 
-#: Uploads waited for at once; one takes 3 ms with a folder and 76 ms with S3.
-SYNC_THREADS = 4
+SYNC_THREADS = 4  # uploads waited for at once; one takes 3 ms with a folder and 76 ms with S3
 #: `Heads.put_ms` is the longest of so many last ones.
 PUTS_REMEMBERED = 64
 
@@ -180,12 +176,12 @@ class Publisher:
             )
 
     def seal(self, file: str, shard: str, timeout_ms: int) -> None:
-        """Announce that a file is not written here any more, and which shard goes on with it.
+        """Announce that a file is never written here again, and which shard goes on with it.
 
-        Call it with batches held up and the last commit announced; there is no way back.
+        Call it with batches held up and the last commit announced.
 
         Raises:
-            Unavailable: not in time. It may be announced all the same, and stays sealed.
+            Unavailable: not in time; it stays sealed.
         """
         deadline = time.monotonic() + timeout_ms / 1_000
         with self._news:
@@ -201,22 +197,15 @@ class Publisher:
                 lambda: file in self._sealed_announced, deadline, "the move is not announced yet"
             )
 
-    def sealed(self, file: str) -> str | None:
-        """The shard that a file was sealed for; None when it was not."""
-        with self._news:
-            return self._sealed.get(file)
-
     def sealed_files(self) -> dict[str, str]:
-        """All files that are sealed and still announced here, with the shards they go to."""
-        with self._news:
-            return dict(self._sealed)
+        """All files that are sealed and announced here, with the shards they go to."""
+        return self._sealed.copy()
 
     def adopt(self, file: str) -> None:
         """A file that was forgotten is here again, under a later epoch."""
         with self._news:
             self._gone.discard(file)
-            self._waiting.setdefault(file, time.monotonic())
-            self._news.notify_all()
+        self.changed(file)
 
     def lag_ms(self) -> int:
         """How long the oldest commit has waited that is not announced; 0 when there is none."""
@@ -324,11 +313,8 @@ class Publisher:
         with self._news:
             if known is not None:
                 self._seq = known.seq
-                self._heads = {
-                    file: dataclasses.replace(head, lag_ms=0)
-                    for file, head in known.tenants.items()
-                    if file not in self._gone
-                }
+                kept = {f: h for f, h in known.tenants.items() if f not in self._gone}
+                self._heads = with_lags(kept, {}, 0.0)
                 self._announced = {file: head.version for file, head in known.tenants.items()}
                 self._sealed = {f: h.moved_to for f, h in self._heads.items() if h.moved_to}
                 self._sealed_announced = set(self._sealed)
@@ -377,12 +363,7 @@ class Publisher:
             now = time.monotonic()
             self._seq += 1
             behind = {file: since for file, (_, since) in self._running.items()} | self._waiting
-            tenants = {
-                file: dataclasses.replace(head, lag_ms=max(1, int((now - behind[file]) * 1_000)))
-                if file in behind
-                else head
-                for file, head in self._heads.items()
-            }
+            tenants = with_lags(self._heads, behind, now)
             taken = set(self._uploaded)
             gone = set(self._gone)
             seq = self._seq

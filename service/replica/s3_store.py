@@ -20,7 +20,7 @@ from obstore.exceptions import (
 )
 
 from service.errors import ReplicationError
-from service.replica.store import Absent, Listed, Stored
+from service.replica.store import Absent, Listed, Stored, check_key, check_prefix
 
 #: An opened object up to this size stays in memory; a larger one goes to a temporary file.
 SPOOL_BYTES = 8 * 1024 * 1024
@@ -92,6 +92,7 @@ class S3Store:
 
     def get(self, key: str, *, known_etag: str | None = None) -> Stored | Absent:
         """Read a small object, unless it still has `known_etag`."""
+        check_key(key)
         options = {} if known_etag is None else {"if_none_match": known_etag}
         try:
             found = obstore.get(self._again, key, options=cast("Any", options))
@@ -109,6 +110,7 @@ class S3Store:
 
     def open(self, key: str) -> BinaryIO | None:
         """Read an object, to memory or a temporary file, and give it as a seekable stream."""
+        check_key(key)
         with contextlib.ExitStack() as stack:
             spool = stack.enter_context(tempfile.SpooledTemporaryFile(SPOOL_BYTES))
             try:
@@ -150,6 +152,7 @@ class S3Store:
 
     def put(self, key: str, body: bytes) -> None:
         """Write or replace an object."""
+        check_key(key)
         try:
             obstore.put(self._again, key, body, use_multipart=False)
         except BaseError as error:
@@ -157,6 +160,7 @@ class S3Store:
 
     def put_if(self, key: str, body: bytes, *, known_etag: str | None) -> str | None:
         """Write an object only if it still has `known_etag`, or, with None, if there is none."""
+        check_key(key)
         mode: Any = "create" if known_etag is None else {"e_tag": known_etag}
         try:
             put = obstore.put(self._once, key, body, mode=mode, use_multipart=False)
@@ -171,6 +175,7 @@ class S3Store:
 
     def list(self, prefix: str) -> Iterator[Listed]:
         """All objects below a prefix."""
+        check_prefix(prefix)
         try:
             for batch in obstore.list(self._again, prefix=prefix):
                 for item in batch:
@@ -180,6 +185,7 @@ class S3Store:
 
     def delete(self, key: str) -> None:
         """Remove an object; no error when it is not there."""
+        check_key(key)
         try:
             obstore.delete(self._again, key)
         except (NotFoundError, FileNotFoundError):

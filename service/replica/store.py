@@ -1,6 +1,6 @@
 """The object store as replication sees it, and the one that is a folder (S3: `s3_store`).
 
-Keys are relative, with `/` between parts.
+Keys are relative, with `/` between parts; prefixes end with it. See `check_key`.
 """
 
 from __future__ import annotations
@@ -87,6 +87,29 @@ class ObjectStore(Protocol):
         """Remove all objects below a prefix that ends with `/`; how many there were."""
 
 
+def check_key(key: str) -> None:
+    """Refuse what some store would take for another key, or for a place outside of it.
+
+    Raises:
+        ReplicationError: a part is empty, `.` or `..`, or a character is a control or a backslash.
+    """
+    if any(part in {"", ".", ".."} for part in key.split("/")):
+        raise ReplicationError(f"object key {key!r} leaves the store or has an empty part")
+    if "\\" in key or not key.isprintable():
+        raise ReplicationError(f"object key {key!r} has a character that not every store keeps")
+
+
+def check_prefix(prefix: str) -> None:
+    """Refuse a prefix that does not end with `/`, or whose rest is no key.
+
+    Raises:
+        ReplicationError: it is refused.
+    """
+    if not prefix.endswith("/"):
+        raise ReplicationError(f"object prefix {prefix!r} does not end with /")
+    check_key(prefix[:-1])
+
+
 class FolderStore:
     """A folder as object store: the embedded default, and what tests run on."""
 
@@ -168,7 +191,8 @@ class FolderStore:
 
     def list(self, prefix: str) -> Iterator[Listed]:
         """All objects below a prefix; those that vanish on the way are left out."""
-        folders = [self._path(prefix)]
+        check_prefix(prefix)
+        folders = [self._path(prefix[:-1])]
         while folders:
             folder = folders.pop()
             try:
@@ -200,10 +224,8 @@ class FolderStore:
         return len(keys)
 
     def _path(self, key: str) -> Path:
-        parts = [part for part in key.split("/") if part]
-        if key.startswith("/") or any(part in {".", ".."} for part in parts):
-            raise ReplicationError(f"object key {key!r} leaves the store")
-        return self.root.joinpath(*parts)
+        check_key(key)
+        return self.root / key
 
 
 @contextlib.contextmanager

@@ -10,9 +10,9 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 from urllib.request import url2pathname
 
-from service.errors import SetupError
+from service.errors import ReplicationError, SetupError
 from service.replica.s3_store import REGION_DEFAULT, Bucket, S3Store
-from service.replica.store import FolderStore, ObjectStore
+from service.replica.store import FolderStore, ObjectStore, check_key
 from service.settings import Settings
 
 _HINT = "Give a folder, or s3://bucket/prefix?endpoint=https://...&region=..."
@@ -62,9 +62,14 @@ def _bucket(url: str) -> Bucket:
     endpoint = asked.get("endpoint", [None])[-1]
     if endpoint is not None and not endpoint.startswith(("http://", "https://")):
         raise SetupError("the object store's endpoint is not an http(s) URL", hint=_HINT)
+    prefix = parts.path.strip("/")
+    try:
+        check_key(prefix or "none")
+    except ReplicationError as error:
+        raise SetupError("the object store's prefix cannot be used", hint=_HINT) from error
     return Bucket(
         name=parts.netloc,
-        prefix=parts.path.strip("/"),
+        prefix=prefix,
         endpoint=endpoint,
         region=asked.get("region", [REGION_DEFAULT])[-1],
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import fcntl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from service.errors import IndexFileError, ReplicationError
@@ -46,6 +47,18 @@ def as_announced(data: Path, file: str, head: Head | None) -> bool:
         return read_stamps(names.writer_path(data, file, epoch)).version == head.version
     except IndexFileError:
         return False  # created a moment ago; its upload finds out
+
+
+def with_lags(
+    heads: Mapping[str, Head], behind: Mapping[str, float], now: float
+) -> dict[str, Head]:
+    """Heads that say how long commits wait: `behind` has since when, in seconds like `now`."""
+    return {
+        file: dataclasses.replace(
+            head, lag_ms=max(1, int((now - behind[file]) * 1_000)) if file in behind else 0
+        )
+        for file, head in heads.items()
+    }
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@
 <data>/store/            the object store, unless another is given
 <data>/writer/           the writer's files (see replica/names.py)
 <data>/reader/           a reader's cache, disposable
+<data>/registry/         the registry as other shards' writers follow it, disposable
 """
 
 from __future__ import annotations
@@ -54,6 +55,11 @@ class Folders:
     def reader(self) -> Path:
         """A reader's cache."""
         return self.data / "reader"
+
+    @property
+    def registry(self) -> Path:
+        """The registry as a writer of another shard than `main` follows it; disposable."""
+        return self.data / "registry"
 
     @property
     def writer(self) -> Path:

@@ -34,11 +34,13 @@ from service.replica.fencing import announced
 from service.replica.retire import OldEpochs
 from service.replica.watchdog import Watchdog
 from service.roles.folders import Folders, write_private
+from service.roles.shards import registry_follower
 from service.roles.web import wait_answering, web_child
 from service.serve import ServeOptions
 from service.settings import Settings
+from service.tenancy.placements import MAIN
 from service.tenancy.registry import Registry
-from service.tenancy.secret import load_or_create_secret
+from service.tenancy.secret import load_or_create_secret, load_secret
 
 START_MS = 120_000
 KILLED_MS = 2_000
@@ -91,6 +93,7 @@ class Ownership:
             store, shard, old_epochs_ms=settings.old_epochs_ms, counters=lease.counters
         )
         self._web: Child | None = None
+        self._follower = None if shard == MAIN else registry_follower(folders, store.url, settings)
 
     def start(self) -> None:
         """Bring it all up, until it answers.
@@ -103,7 +106,11 @@ class Ownership:
         data = self._folders.data
         self._keeper.start()
         prepare(data, self._store, shard=self._shard, tenure=self._tenure)
-        self._lay_out_registry()
+        if self._follower is None:
+            self._lay_out_registry()
+        else:
+            load_secret(self._folders.secret)
+            self._follower.start()
         self._check_kept()
         self._litestream.start()
         watched = [current_path(data, file) for file in local_files(data)]
@@ -123,6 +130,8 @@ class Ownership:
         if self._keeper.lost:
             return False
         self._litestream.poll()
+        if self._follower is not None:
+            self._follower.poll()
         self._watchdog.poll()
         if self._web is not None:
             self._web.poll()
@@ -133,13 +142,15 @@ class Ownership:
         drain_ms = self._settings.drain_ms
         if self._web is not None:
             self._web.stop(drain_ms)
+        if self._follower is not None:
+            self._follower.stop(drain_ms)
         self._litestream.drain(drain_ms)
         self._old_epochs.stop()
         self._keeper.stop(drain_ms)
 
     def abandon(self) -> None:
         """Kill everything, then let go of the lease if it is still ours."""
-        for child in (self._web, self._litestream.child):
+        for child in (self._web, self._follower, self._litestream.child):
             if child is None:
                 continue
             if (pid := child.pid) is not None:

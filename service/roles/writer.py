@@ -10,26 +10,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
-from pathlib import Path
 from typing import Any
 
-from starlette.types import ASGIApp
-
-from service.app import create_writer_app
 from service.errors import MemlaneError, SetupError
-from service.node.lifecycle import Lifecycle
-from service.node.tenants import Tenants
 from service.replica import (
-    Canary,
     FolderLock,
     Lease,
-    LeaseGuard,
     LitestreamSupervisor,
-    Publisher,
-    Tenure,
-    current_path,
     lock_writer,
     open_store,
     store_url,
@@ -38,17 +25,17 @@ from service.replica.counters import Counters
 from service.replica.fencing import announced
 from service.replica.keeper import lease_file
 from service.replica.tenure import read_note
+from service.roles.commits import create_app as create_app
 from service.roles.folders import Folders
 from service.roles.ownership import Ownership, check_operator_key
 from service.roles.standby import StandbyServer
 from service.serve import ServeOptions, check_port
 from service.settings import Settings
-from service.tenancy.registry import Registry
+from service.tenancy.placements import MAIN, check_shard
 from service.tenancy.secret import load_secret
-from service.tenancy.view import RegistryView
 
-#: One shard for now; a fleet names its own.
-SHARD = "main"
+SHARD = MAIN
+"""The shard of a writer that is not told another."""
 #: A standby looks at the lease this often; a part of the lease, within bounds.
 LOOKS_A_LEASE = 10
 LOOK_MOST_MS = 1_000
@@ -62,15 +49,43 @@ class WriterRole:
     """A writer on this machine. `start`, `poll` and `stop` belong to one thread."""
 
     def __init__(
-        self, folders: Folders, *, store: str, host: str, port: int, settings: Settings
+        self,
+        folders: Folders,
+        *,
+        store: str,
+        host: str,
+        port: int,
+        settings: Settings,
+        shard: str = MAIN,
+        public_url: str | None = None,
     ) -> None:
+        """Prepare.
+
+        Args:
+            folders: this writer's data.
+            store: the object store's URL; see `replica/stores.py`.
+            host: the address to listen on.
+            port: the port to listen on.
+            settings: the limits.
+            shard: which tenants' files it owns.
+            public_url: where others reach it, announced; None for what it listens on.
+
+        Raises:
+            InvalidRequest: that is no shard's name.
+        """
         self.url = f"http://{host}:{port}"
+        self._shard = check_shard(shard)
         self._folders = folders
         self._store = open_store(store_url(store), settings)
         self._settings = settings
         self._options = ServeOptions(
             factory="service.roles.writer:create_app",
-            config={"data": str(folders.data), "store": self._store.url},
+            config={
+                "data": str(folders.data),
+                "store": self._store.url,
+                "shard": self._shard,
+                "url": public_url or self.url,
+            },
             host=host,
             port=port,
             # Exactly one process commits: it alone knows what changed (see replica/publish.py).
@@ -110,13 +125,15 @@ class WriterRole:
             sync_interval_ms=self._settings.sync_interval_ms,
             backoff_ms=self._settings.child_backoff_ms,
         )
-        known, _ = announced(self._store, SHARD)
-        if known is not None and known.registry is not None:
+        known, _ = announced(self._store, self._shard)
+        if self._shard != MAIN:
+            load_secret(self._folders.secret)
+        elif known is not None and known.registry is not None:
             load_secret(self._folders.secret)
             check_operator_key(self._folders)
         self._lease = Lease(
             self._store,
-            shard=SHARD,
+            shard=self._shard,
             owner=read_note(data).new_owner(),
             lease_ms=self._settings.lease_ms,
             counters=self._counters,
@@ -168,7 +185,7 @@ class WriterRole:
         ownership = Ownership(
             self._folders,
             self._store,
-            shard=SHARD,
+            shard=self._shard,
             lease=self._lease,
             tenure=tenure,
             litestream=self._litestream,
@@ -200,7 +217,7 @@ class WriterRole:
         holder = lease.holder if lease is not None else None
         reasons = ["standby"]
         if holder is not None and not holder.released:
-            reasons[0] += f": shard {SHARD} is owned by a writer on {holder.host}"
+            reasons[0] += f": shard {self._shard} is owned by a writer on {holder.host}"
         if self._why:
             reasons.append(self._why)
         return {
@@ -213,76 +230,3 @@ class WriterRole:
                 **self._counters.snapshot(),
             },
         }
-
-
-def create_app(config: Mapping[str, Any]) -> ASGIApp:
-    """The web process's application; gunicorn calls this after the fork."""
-    settings = Settings.from_environment()
-    folders = Folders(Path(config["data"]))
-    registry_file = (folders.writer / "registry").read_text().strip()
-    guard = LeaseGuard(folders.data, Tenure(config["term"], config["owner"]))
-    store = open_store(config["store"], settings)
-    publisher = Publisher(
-        folders.data,
-        store,
-        shard=SHARD,
-        registry=registry_file,
-        heads_interval_ms=settings.heads_interval_ms,
-        heads_heartbeat_ms=settings.heads_heartbeat_ms,
-        tenure=guard.tenure,
-    )
-
-    def registry_changed() -> None:
-        publisher.changed(registry_file)
-        guard.check()  # a change of the registry is not acknowledged either without the lease
-
-    secret = load_secret(folders.secret)
-    path = current_path(folders.data, registry_file)
-    registry = Registry(path, secret, changed=registry_changed)
-    tenants = Tenants(
-        folders.data, registry=registry, publisher=publisher, guard=guard, settings=settings
-    )
-    lifecycle = Lifecycle(
-        folders.data,
-        store,
-        tenants=tenants,
-        registry=registry,
-        registry_file=registry_file,
-        publisher=publisher,
-        settings=settings,
-        term=guard.tenure.term,
-    )
-    resources: list[AbstractContextManager[object]] = [registry, tenants]
-    canary = Canary(
-        folders.data,
-        SHARD,
-        changed=publisher.changed,
-        interval_ms=settings.canary_interval_ms,
-        term=guard.tenure.term,
-        may_write=lambda: guard.reason() is None,
-    )
-    resources.append(_running(publisher, tenants, canary, settings.drain_ms))
-    resources.append(lifecycle)
-    return create_writer_app(
-        settings=settings,
-        tenants=tenants,
-        registry=registry,
-        lifecycle=lifecycle,
-        view=RegistryView(lambda: path, secret),
-        counters=folders.writer / "counters",
-        resources=resources,
-    )
-
-
-@contextmanager
-def _running(
-    publisher: Publisher, tenants: Tenants, canary: Canary, drain_ms: int
-) -> Iterator[None]:
-    publisher.start()
-    tenants.lay_out_missing()
-    canary.start()
-    try:
-        yield
-    finally:
-        canary.stop()
-        publisher.stop(drain_ms)

@@ -123,7 +123,11 @@ class Placements:
 
 
 def place(
-    connection: apsw.Connection, tenant: Tenant, shard: str, moving_to: str | None, since: int | None
+    connection: apsw.Connection,
+    tenant: Tenant,
+    shard: str,
+    moving_to: str | None,
+    since: int | None,
 ) -> None:
     """Write a tenant's row, in a change of the registry that is under way."""
     connection.execute(

@@ -21,6 +21,7 @@ from service.search.request import Hit, SearchRequest, SearchResult
 from service.settings import Settings
 from service.telemetry.states import read_totals
 from service.tenancy.deletions import Deletions, Status
+from service.tenancy.placements import Placements, place
 from service.tenancy.records import Rewound, Tenant, TenantState
 from service.tenancy.registry import Registry
 from service.tenancy.view import RegistryView
@@ -93,6 +94,9 @@ class FakeFiles:
         self.files[tenant.file] = FakeReader(0, {})
         return tenant
 
+    def writer_url(self, shard: str) -> str | None:
+        return f"http://{shard}.example"
+
     def apply(
         self,
         file: str,
@@ -127,7 +131,9 @@ class FakeFiles:
 class FakeLifecycle:
     """Tenants whose deletion removes nothing and takes no time, unless the store is down."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: Registry, files: FakeFiles) -> None:
+        self.files = files
+        self.placements = Placements(registry)
         self.registry = registry
         self.deletions = Deletions(registry)
         self.store_down = False
@@ -138,7 +144,8 @@ class FakeLifecycle:
 
     def tenant(self, name: str) -> Status:
         trouble = "the store is down" if self.store_down else None
-        return Status(self.registry.tenant(name), self.deletions.find(name), trouble)
+        placed = self.placements.find(name)
+        return Status(placed.tenant, self.deletions.find(name), trouble, placed)
 
     def suspend(self, name: str) -> Status:
         self.registry.set_state(name, TenantState.SUSPENDED)
@@ -146,6 +153,19 @@ class FakeLifecycle:
 
     def resume(self, name: str) -> Status:
         self.registry.set_state(name, TenantState.ACTIVE)
+        return self.tenant(name)
+
+    def create(self, name: str, shard: str) -> Status:
+        made = self.files.create_tenant(name)
+        if shard != "main":
+            with self.registry.change() as connection:
+                place(connection, made, shard, None, None)
+        return self.tenant(name)
+
+    def move(self, name: str, to: str) -> Status:
+        known = self.placements.begin(name, to)
+        if not self.store_down:
+            self.placements.arrive(known)
         return self.tenant(name)
 
     def delete(self, name: str) -> Status:
@@ -206,7 +226,7 @@ class World:
             "operator": self.key(None, ["operator"]),
         }
         self.search: Callable[[Any, SearchRequest], SearchResult] = fake_search
-        self.lifecycle = FakeLifecycle(self.registry)
+        self.lifecycle = FakeLifecycle(self.registry, self.files)
         self.reader_app = create_reader_app(
             settings=self.settings,
             files=self.files,

@@ -55,8 +55,8 @@ class EmptyFile:
     def apply(self, file: str, operations: Any, **_: Any) -> BatchResult:
         return BatchResult(1, [])
 
-    def create_tenant(self, name: str) -> Any:
-        raise NotImplementedError
+    def writer_url(self, shard: str) -> str | None:
+        return None
 
 
 class NoLifecycle:

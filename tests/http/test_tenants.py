@@ -76,18 +76,20 @@ def test_a_restore_without_a_moment_is_refused(world: Any, body: Any) -> None:
         ("POST", "/acme:suspend"),
         ("POST", "/acme:resume"),
         ("POST", "/acme:restore"),
+        ("POST", "/acme:move"),
     ],
 )
 def test_only_an_operator_administers_and_only_on_a_writer(
     world: Any, method: str, path: str
 ) -> None:
-    assert admin(world, method, path, scope="admin", json={"at": 1}).status_code == 403
+    body = {"to": "east"} if path.endswith(":move") else {"at": 1}
+    assert admin(world, method, path, scope="admin", json=body).status_code == 403
     elsewhere = world.reader.request(
         method, f"/v1/admin/tenants{path}", headers=world.headers("operator")
     )
     assert elsewhere.json()["type"] == "/v1/problems/not-the-writer"
     missing = path.replace("acme", "nobody")
-    assert admin(world, method, missing, json={"at": 1}).status_code == 404
+    assert admin(world, method, missing, json=body).status_code == 404
 
 
 def test_tenants_are_shown_with_the_fields_that_are_promised(world: Any) -> None:
@@ -96,3 +98,17 @@ def test_tenants_are_shown_with_the_fields_that_are_promised(world: Any) -> None
     promised = set(openapi()["components"]["schemas"]["Tenant"]["properties"])
     assert set(made.json()) == promised
     assert all(set(each) == promised for each in admin(world, "GET", "").json()["tenants"])
+
+
+def test_a_tenant_is_made_on_a_shard_and_moved(world: Any) -> None:
+    made = admin(world, "POST", "", json={"name": "terns", "shard": "east"})
+    assert made.status_code == 201
+    assert (made.json()["shard"], made.json()["moving_to"]) == ("east", None)
+    assert admin(world, "GET", "/acme").json()["shard"] == "main"
+    moved = admin(world, "POST", "/acme:move", json={"to": "east"})
+    assert moved.status_code == 200
+    assert (moved.json()["shard"], moved.json()["moving_to"]) == ("east", None)
+    world.lifecycle.store_down = True
+    begun = admin(world, "POST", "/acme:move", json={"to": "main"})
+    assert begun.status_code == 202
+    assert (begun.json()["shard"], begun.json()["moving_to"]) == ("east", "main")

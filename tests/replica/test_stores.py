@@ -79,7 +79,7 @@ def test_listing_and_deleting_go_by_whole_prefixes(store: ObjectStore) -> None:
         "v1/a/1.db/9/y",
         "v1/a/2.db/0/x",
         "v1/ab/1.db/0/x",
-        "heads/a b+c%.json",
+        "heads/a b+c%2F#?é文.json",
     ]
     for key in keys:
         store.put(key, b"12345")
@@ -92,6 +92,34 @@ def test_listing_and_deleting_go_by_whole_prefixes(store: ObjectStore) -> None:
     store.delete("v1/ab/1.db/0/x")
     store.delete("v1/ab/1.db/0/x")  # again, and nothing is wrong
     assert list(store.list("v1/")) == []
+
+
+@pytest.mark.parametrize(
+    "key", ["", "/abs", "a/", "a//b", "../x", "a/../../b", "./a", "a\\b", "a\nb", "a\0b", "\ud800"]
+)
+def test_what_a_store_could_take_for_another_key_is_refused(store: ObjectStore, key: str) -> None:
+    calls: list[Callable[[], object]] = [
+        lambda: store.get(key),
+        lambda: store.open(key),
+        lambda: store.put(key, b""),
+        lambda: store.put_if(key, b"", known_etag=None),
+        lambda: store.delete(key),
+        lambda: list(store.list(f"{key}/")),
+        lambda: store.delete_prefix(f"{key}/"),
+    ]
+    for call in calls:
+        with pytest.raises(ReplicationError, match="object key"):
+            call()
+
+
+@pytest.mark.parametrize("prefix", ["", "v1"])
+def test_a_prefix_ends_with_a_slash(store: ObjectStore, prefix: str) -> None:
+    """`v1` could mean `v10/` too, and nothing removes a whole store."""
+    store.put("v1/a", b"1")
+    for call in (lambda: list(store.list(prefix)), lambda: store.delete_prefix(prefix)):
+        with pytest.raises(ReplicationError, match="end with /"):
+            call()
+    assert store.get("v1/a") != Absent.MISSING
 
 
 def test_more_objects_than_one_answer_lists(store: ObjectStore) -> None:
@@ -204,6 +232,8 @@ def test_a_link_too_slow_for_one_request_takes_several(s3: S3) -> None:
         "s3://key:secret@bucket/prefix",
         "s3://bucket?endpoint=ftp://x",
         "s3://bucket?secret=x",
+        "s3://bucket/a//b",
+        "s3://bucket/a/../..",
         "file://elsewhere/path",
     ],
 )

@@ -330,7 +330,7 @@ def test_files_of_others_and_of_later_releases_are_refused(
         if (aside := registry.path.with_name(registry.path.name + suffix)).exists():
             shutil.copy(aside, later.with_name(later.name + suffix))
     connection = apsw.Connection(str(later))
-    connection.execute("UPDATE meta SET value = 2 WHERE key = 'schema'")
+    connection.execute("UPDATE meta SET value = 3 WHERE key = 'schema'")
     connection.close()
     with pytest.raises(IndexTooNew):
         Registry(later, SECRET)
