@@ -20,7 +20,7 @@ from service.search.request import SearchRequest, SearchResult
 from service.search.vocabulary import Vocabulary
 from service.text import ParsedQuery, parse_query, tokenize
 
-#: Documents that lane A brings, for a query of at most so many units.
+#: Documents that lane A brings, for a query of at most so many uncommon units.
 STRICT_LIMIT = 1_000
 STRICT_UNITS = 8
 #: Worth in the first cut, against the summed rarities (at most about 15) of lane B.
@@ -276,7 +276,7 @@ class _Finder:
 
         A document that holds all of a long query is among those of its rarest words anyway.
         """
-        if len(self._plan.units) > STRICT_UNITS:
+        if self._plan.asked > STRICT_UNITS:
             return NOTHING
         found = dict.fromkeys(range(len(self._plan.units)), 0)
         for lookup in self._plan.lookups:

@@ -57,11 +57,13 @@ class Plan:
         units: the query's words.
         lookups: terms the index holds, for scoring and lane B.
         strict: the FTS5 expression of lane A.
+        asked: how many units that expression asks for; common words are not among them.
     """
 
     units: Sequence[Unit]
     lookups: list[Lookup]
     strict: str
+    asked: int
 
 
 def focus(units: Sequence[Unit], postings: Postings) -> list[Unit]:
@@ -129,7 +131,7 @@ def plan(units: Sequence[Unit], postings: Postings, vocabulary: Vocabulary) -> P
             count = postings.frequency(expression(option.term))
             lookups.append(Lookup(place, option.term, option.weight, count, option.way))
         strict.append(strict_expression(unit, alternatives))
-    return Plan(units, lookups, " AND ".join(strict))
+    return Plan(units, lookups, " AND ".join(strict), len(strict))
 
 
 def _typed(place: int, unit: Unit, frequency: int, postings: Postings) -> list[Lookup]:
