@@ -187,6 +187,8 @@ class Sheets:
     def look_up(self, terms: Iterable[str]) -> None:
         """Find all of these terms in all sheets at once, which costs less than one by one."""
         wanted = [term for term in dict.fromkeys(terms) if term not in self._held]
+        if not wanted:
+            return
         shape = (len(wanted), self.count)
         hashes = np.array([term_hash(term) for term in wanted], dtype=np.uint32)[:, None]
         target = np.broadcast_to(hashes << np.uint32(6), shape).ravel()

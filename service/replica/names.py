@@ -29,6 +29,8 @@ SOCKET_PATH_BYTES = 107
 FIRST_EPOCH = 1
 #: How many epochs one ownership may use of each file, more than it will ever rebuild it.
 EPOCHS_A_TERM = 1_000
+#: Beyond this are the epochs of files that were moved between shards; no term gets there alone.
+MOVED_EPOCHS = 10**9
 
 _FILE = re.compile(r"[a-z2-7]{26}")
 _EPOCH_FILE = re.compile(r"(\d{8,})\.db")
@@ -66,21 +68,22 @@ def first_epoch(term: int) -> int:
 def next_epoch(term: int, *known: int) -> int:
     """An epoch that an ownership may use and that follows all those of a file.
 
-    A file that came from another shard may be beyond the ownership's own epochs.
+    Of a file that was once moved between shards, it grows with every term, see `adopted_epoch`.
     """
     last = max(known)
-    if term and last >= first_epoch(term + 1):
+    if last >= MOVED_EPOCHS:
         return adopted_epoch(term, last)
     return max(first_epoch(term), last + 1)
 
 
-def adopted_epoch(term: int, sealed: int) -> int:
-    """The epoch of a file that an ownership takes over from another shard.
+def adopted_epoch(term: int, last: int) -> int:
+    """The epoch of a file that was moved to another shard, where terms count for themselves.
 
-    It follows the sealed one, and no other ownership of the taking shard has the same: an attempt
-    that died, and whose Litestream may still run, wrote below another prefix.
+    All such epochs are beyond `MOVED_EPOCHS`. For one known last epoch a later ownership has a
+    higher one, so it goes beyond whatever an earlier one wrote that died before it announced it,
+    and whose Litestream may still run.
     """
-    return (sealed // EPOCHS_A_TERM + max(term, 1)) * EPOCHS_A_TERM
+    return (max(last, MOVED_EPOCHS) // EPOCHS_A_TERM + max(term, 1)) * EPOCHS_A_TERM
 
 
 def latest_epoch(data: Path, file: str) -> int | None:

@@ -112,7 +112,9 @@ class Candidates:
             meta["title_terms"] / docs,
             meta["body_terms"] / docs,
         )
-        sheets.look_up(lookup.term for lookup in plan.lookups if " " not in lookup.term)
+        asked = {term for unit in plan.units for term in (unit.text, *unit.parts)} if whole else ()
+        found = (term for lookup in plan.lookups for term in lookup.term.split(" "))
+        sheets.look_up((*found, *asked))
         return evidence.gather(
             plan.units,
             plan.lookups,

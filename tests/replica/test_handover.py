@@ -17,7 +17,7 @@ from service.replica.names import adopted_epoch, heads_key, next_epoch
 from service.replica.tenure import Tenure
 
 TERMS = st.integers(1, 500)
-EPOCHS = st.integers(1, 10**7)
+EPOCHS = st.integers(1, 10**7) | st.integers(10**9, 10**10)
 
 
 @given(EPOCHS, TERMS, TERMS)
