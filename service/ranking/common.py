@@ -11,6 +11,10 @@ from collections.abc import Collection
 
 #: What a common word counts beside others.
 SHARE = 0.15
+#: What a pair of characters counts beside others that is a common word, or hiragana alone;
+COMMON_PART_SHARE = 0.3
+#: and one of something else with hiragana behind it.
+ENDING_SHARE = 0.7
 
 _ENGLISH = """
 a about actually after again all also am an and any anybody anyone anything are around as ask at
@@ -46,3 +50,17 @@ def shares(words: Collection[str]) -> list[float]:
     if all(word in COMMON for word in words):
         return [1.0] * len(words)
     return [SHARE if word in COMMON else 1.0 for word in words]
+
+
+def part_share(part: str) -> float:
+    """What a part of a word counts beside the others.
+
+    Japanese writes its subjects in kanji and katakana and its grammar in hiragana; and what makes
+    a question (`ですか`, `のは`) is rare in texts, which seldom ask, so rarity alone misleads.
+    """
+    if part.isascii():
+        return 1.0
+    first, last = ("\u3041" <= letter <= "\u309f" for letter in (part[0], part[-1]))
+    if part in COMMON or (first and last):
+        return COMMON_PART_SHARE
+    return ENDING_SHARE if last else 1.0

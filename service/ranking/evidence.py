@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.ranking import scoring
-from service.ranking.common import shares
+from service.ranking.common import part_share, shares
 from service.ranking.sheet import Sheets
 from service.ranking.terms import Unit, Way
 
@@ -85,9 +85,10 @@ class _UnitEvidence:
         if lookup.way == "part":
             self.typed += gain
             self.typed_most += lookup.weight * rarity
-            self.parts_here += rarity * here
-            self.parts_title += rarity * in_title
-            self.parts_weight += rarity
+            counted = rarity * part_share(lookup.term)
+            self.parts_here += counted * here
+            self.parts_title += counted * in_title
+            self.parts_weight += counted
             return
         if lookup.way not in FORMS:
             self.bent = np.maximum(self.bent, gain)

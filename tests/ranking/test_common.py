@@ -1,6 +1,8 @@
 from __future__ import annotations
 
-from service.ranking.common import SHARE, shares
+import pytest
+
+from service.ranking.common import SHARE, part_share, shares
 
 
 def test_common_words_count_less_beside_others() -> None:
@@ -10,3 +12,19 @@ def test_common_words_count_less_beside_others() -> None:
 def test_common_words_alone_are_what_was_asked() -> None:
     assert shares(["what", "this"]) == [1.0, 1.0]
     assert shares([]) == []
+
+
+@pytest.mark.parametrize(
+    ("part", "share"),
+    [
+        ("です", 0.3),
+        ("のは", 0.3),
+        ("索引", 1.0),
+        ("検索", 1.0),
+        ("を検", 1.0),
+        ("索を", 0.7),
+        ("retry", 1.0),
+    ],
+)
+def test_grammar_counts_less_than_its_subject(part: str, share: float) -> None:
+    assert part_share(part) == share
