@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Collection
 
 #: What a common word counts beside others.
-SHARE = 0.15
-#: What a pair of characters counts beside others that is a common word, or hiragana alone;
-COMMON_PART_SHARE = 0.3
-#: and one of something else with hiragana behind it.
+SHARE = 0.2
+#: What a pair of characters counts beside the others of its run: a common word, or kana that
+#: are grammar; the last of a Korean word, which is its ending; kana behind something else.
+GRAMMAR_SHARE = 0.3
+PARTICLE_SHARE = 0.5
 ENDING_SHARE = 0.7
 
 _ENGLISH = """
@@ -52,15 +53,27 @@ def shares(words: Collection[str]) -> list[float]:
     return [SHARE if word in COMMON else 1.0 for word in words]
 
 
-def part_share(part: str) -> float:
+def part_share(part: str, *, is_last: bool = False) -> float:
     """What a part of a word counts beside the others.
 
     Japanese writes its subjects in kanji and katakana and its grammar in hiragana; and what makes
-    a question (`ですか`, `のは`) is rare in texts, which seldom ask, so rarity alone misleads.
+    a question (`ですか`, `のは`) is rare in texts, which seldom ask, so rarity alone misleads. A
+    Korean word ends in what changes from sentence to sentence (`기타를`, `기타가`).
+
+    Args:
+        part: a term of the `sub` stream.
+        is_last: other parts of its word stand before it, none behind it.
     """
     if part.isascii():
         return 1.0
     first, last = ("\u3041" <= letter <= "\u309f" for letter in (part[0], part[-1]))
     if part in COMMON or (first and last):
-        return COMMON_PART_SHARE
+        return GRAMMAR_SHARE
+    if is_last and is_hangul(part[-1]):
+        return PARTICLE_SHARE
     return ENDING_SHARE if last else 1.0
+
+
+def is_hangul(letter: str) -> bool:
+    """Whether a character is a Hangul syllable."""
+    return "\uac00" <= letter <= "\ud7a3"

@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.ranking import scoring
-from service.ranking.common import part_share, shares
+from service.ranking.common import shares
 from service.ranking.sheet import Sheets
 from service.ranking.terms import Unit, Way
 
 #: What a unit counts for when only its parts are there, all of them, but not side by side.
 PARTS_SHARE = 0.8
+#: The same for a Korean word, whose parts overlap and so nearly spell it.
+HANGUL_PARTS_SHARE = 0.9
 #: Ways that are forms of the typed word, counted together.
 FORMS = ("exact", "inflection", "relative")
 #: A unit nobody wrote still counts in the coverage, for this share of the rarest term's weight.
@@ -85,7 +87,7 @@ class _UnitEvidence:
         if lookup.way == "part":
             self.typed += gain
             self.typed_most += lookup.weight * rarity
-            counted = rarity * part_share(lookup.term)
+            counted = rarity * self.unit.share_of(lookup.term)
             self.parts_here += counted * here
             self.parts_title += counted * in_title
             self.parts_weight += counted
@@ -118,10 +120,11 @@ class _UnitEvidence:
             self.typed += rarity * scoring.saturation(self.word_title, self.word_body, lengths)
             self.typed_most += rarity
         if self.parts_weight:
-            share = PARTS_SHARE / self.parts_weight
+            most = HANGUL_PARTS_SHARE if self.unit.hangul else PARTS_SHARE
+            share = most / self.parts_weight
             parts_here, parts_title = self.parts_here * share, self.parts_title * share
             if phrase is not None:
-                all_in_title = parts_title >= PARTS_SHARE - 1e-9
+                all_in_title = parts_title >= most - 1e-9
                 parts_here = np.where(phrase, 1.0, parts_here)
                 parts_title = np.where(phrase & all_in_title, 1.0, parts_title)
             self.here = np.maximum(self.here, parts_here)

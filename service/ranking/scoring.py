@@ -41,7 +41,7 @@ RECENCY_HALF_LIFE_MS = 90 * 86_400_000
 WEIGHTS: Mapping[str, float] = {
     "strict": 0.45,
     "relaxed": 0.42,
-    "coverage": 0.25,
+    "coverage": 0.22,
     "title": 0.05,
     "density": 0.10,
     "phrase": 0.20,

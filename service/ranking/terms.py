@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from service.ranking.common import is_hangul, part_share
+
 Way = Literal["exact", "part", "prefix", "inflection", "relative", "compound", "typo"]
 
 #: How an FTS5 prefix query ends; no term holds a space or an asterisk.
@@ -45,6 +47,15 @@ class Unit:
             return False
         key, number = self.parts
         return key.isalpha() and number.isdigit() and len(number) >= TICKET_DIGITS
+
+    @property
+    def hangul(self) -> bool:
+        """Whether it is a Korean word: its parts overlap too, but spaces stand around it."""
+        return is_hangul(self.text[0])
+
+    def share_of(self, part: str) -> float:
+        """What one of the parts counts beside the others, in (0, 1]."""
+        return part_share(part, is_last=len(self.parts) > 1 and part == self.parts[-1])
 
     @property
     def compound(self) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Collection, Sequence
 
 from service.ranking import forgive
 from service.ranking.common import shares
@@ -15,8 +16,10 @@ from service.search.vocabulary import Vocabulary
 
 #: What stands for a typed word counts this share of it.
 PART_WEIGHT = 0.5
+HANGUL_PART_WEIGHT = 0.75
 INFLECTION_WEIGHT = 0.6
-RELATIVE_WEIGHT = 0.5
+SENTENCE_INFLECTION_WEIGHT = 0.45
+RELATIVE_WEIGHT = 0.35
 PREFIX_WEIGHT = 0.8
 COMPOUND_WEIGHT = 0.9
 TYPO_WEIGHT = 0.7
@@ -35,7 +38,7 @@ FOCUS_TRIED = 40
 #: begins is most of the index.
 PREFIX_UNITS = 2
 #: A query of so many words is a sentence, whose words have relatives; a shorter one names things.
-RELATIVES_UNITS = 6
+SENTENCE_UNITS = 6
 RELATIVES_TAKEN = 4
 #: Bounds on what is tried and taken.
 PREFIX_SCANNED = 256
@@ -110,9 +113,7 @@ def plan(units: Sequence[Unit], postings: Postings, vocabulary: Vocabulary) -> P
             continue
         found = _typed(place, unit, frequency, postings)
         alternatives = list(joined.get(place, ()))
-        alternatives += _inflected(unit.text, vocabulary)
-        if len(units) >= RELATIVES_UNITS:
-            alternatives += _related(unit.text, vocabulary)
+        alternatives += _forms(unit.text, vocabulary, sentence=len(units) >= SENTENCE_UNITS)
         last = place == len(units) - 1
         if not found and not alternatives:
             alternatives += _split(unit.text, postings, vocabulary)
@@ -138,11 +139,28 @@ def _typed(place: int, unit: Unit, frequency: int, postings: Postings) -> list[L
     found = [Lookup(place, unit.text, 1.0, frequency, "exact")] if frequency else []
     if unit.parts == (unit.text,):
         return found
+    weight = HANGUL_PART_WEIGHT if unit.hangul else PART_WEIGHT
+    known: set[str] = set()
     for part in _telling(unit):
         count = postings.frequency(quote([part]))
         if count:
-            found.append(Lookup(place, part, PART_WEIGHT, count, "part"))
+            known.update(part)
+            found.append(Lookup(place, part, weight * unit.share_of(part), count, "part"))
+    if unit.spaceless:
+        for letter in _left_over(unit.text, known):
+            count = postings.frequency(quote([letter]))
+            if count:
+                found.append(Lookup(place, letter, weight, count, "part"))
     return found
+
+
+def _left_over(run: str, known: Collection[str]) -> list[str]:
+    """Ideographs of a run that are in no known pair: `䲟又` is nowhere, `䲟` may be a title."""
+    return [
+        letter
+        for letter in dict.fromkeys(run)
+        if letter not in known and unicodedata.name(letter, "").startswith("CJK UNIFIED")
+    ]
 
 
 def _telling(unit: Unit) -> list[str]:
@@ -180,21 +198,22 @@ def _forgiven(
     return options or _misspelt(word, postings, vocabulary)
 
 
-def _inflected(word: str, vocabulary: Vocabulary) -> list[Alternative]:
-    """Other English forms of a word: they count nearly as the word itself."""
+def _forms(word: str, vocabulary: Vocabulary, *, sentence: bool) -> list[Alternative]:
+    """Other English forms of a word; in a sentence also the words of its family.
+
+    A question is seldom put in the words of its answer; but as it has several words that may be
+    found as typed, what stands for one of them counts less there.
+    """
     if not forgive.bendable(word) or len(word) < forgive.INFLECT_LETTERS:
         return []
-    return [Alternative(form, INFLECTION_WEIGHT, "inflection") for form in vocabulary.forms(word)]
-
-
-def _related(word: str, vocabulary: Vocabulary) -> list[Alternative]:
-    """Words of the same family: a question is seldom put in the words of its answer."""
-    if not forgive.bendable(word):
-        return []
-    return [
-        Alternative(relative, RELATIVE_WEIGHT, "relative")
-        for relative in vocabulary.relatives(word, RELATIVES_TAKEN)
-    ]
+    weight = SENTENCE_INFLECTION_WEIGHT if sentence else INFLECTION_WEIGHT
+    forms = [Alternative(form, weight, "inflection") for form in vocabulary.forms(word)]
+    if sentence:
+        forms += [
+            Alternative(relative, RELATIVE_WEIGHT, "relative")
+            for relative in vocabulary.relatives(word, RELATIVES_TAKEN)
+        ]
+    return forms
 
 
 def _split(word: str, postings: Postings, vocabulary: Vocabulary) -> list[Alternative]:

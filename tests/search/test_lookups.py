@@ -38,3 +38,24 @@ def test_common_words_are_not_bent_beside_others(tmp_path: Path) -> None:
     assert explained is not None
     bent = {found["term"] for found in explained["lookups"] if found["way"] != "exact"}
     assert bent == {"gateways"}
+
+
+def test_an_ideograph_of_no_known_pair_is_looked_up_alone(tmp_path: Path) -> None:
+    world = World(
+        tmp_path,
+        [{"ref": "fish", "title": "䲟"}, {"ref": "other", "title": "又叫做什么名字"}],
+    )
+    result = world.search("䲟又叫", explain=True)
+    assert result.explain is not None
+    found = {lookup["term"] for lookup in result.explain["lookups"]}
+    assert found == {"䲟", "又叫"}
+    assert {hit.ref for hit in result.hits} == {"fish", "other"}
+
+
+def test_a_korean_word_is_found_by_its_stem_before_its_ending(tmp_path: Path) -> None:
+    world = World(
+        tmp_path,
+        [{"ref": "ending", "title": "노래를"}, {"ref": "stem", "title": "기타가"}],
+    )
+    assert world.refs("기타를 잡고")[0] == "stem"
+    assert world.refs("기타를")[0] == "stem"
