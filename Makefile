@@ -12,7 +12,7 @@ setup: $(STAMP)
 $(STAMP): pyproject.toml setup.py service/text/*.py
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet --editable ".[dev,peers,fleet]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev,peers,fleet,embedder,models,otlp]"
 	touch $(STAMP)
 
 # The main job on the embedded default: writer, Litestream, a folder as object store, reader,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
-from golden import ablation, compare, judged, lexicon, runner, tables
+from golden import ablation, compare, judged, lexicon, rescoring, runner, sidecars, tables
 from golden import cases as golden_cases
 from golden import robustness as probing
 from golden.answers import Backend
@@ -29,6 +30,8 @@ from golden.options import (
 from service.errors import SetupError
 
 __all__ = ["bench", "golden"]
+
+MODEL = "multilingual-e5-small"
 
 Command = TypeVar("Command", bound=Callable[..., object])
 
@@ -136,6 +139,49 @@ def ablate_command(
             if not as_json:
                 echo(tables.ablation(name, sets[name]))
     out({"sets": sets}, (), as_json=as_json)
+
+
+@golden.command("rescoring")
+@click.option("--sets", "names", help="Judged sets, with commas between  [default: all].")
+@corpora_option
+@click.option("--embedder", envvar="MEMLANE_EMBEDDER", help="HOST:PORT of a running sidecar.")
+@click.option("--model", default=MODEL, show_default=True, help="Without --embedder: start it.")
+@click.option("--queries", default=rescoring.QUERIES, show_default=True, help="Of each set.")
+@click.option("--candidates", default=rescoring.CANDIDATES, show_default=True, help="Embedded.")
+@click.option("--passages", default=rescoring.PASSAGES, show_default=True, help="Of a document.")
+@json_option
+def rescoring_command(
+    names: str | None,
+    corpora: Path | None,
+    embedder: str | None,
+    model: str,
+    queries: int,
+    candidates: int,
+    passages: int,
+    as_json: bool,
+) -> None:
+    """Ask a sample of judged sets by keyword alone, then with the best candidates rescored."""
+    with ErrorsShown(), ExitStack() as stack:
+        folder = folder_of(corpora)
+        chosen = names.split(",") if names else judged.names(folder)
+        loaded = [judged.load(folder, name.strip()) for name in chosen]
+        address = embedder or stack.enter_context(sidecars.running(model))
+        made = stack.enter_context(rescoring.Embedder(address, rescoring.vector_folder()))
+        report: dict[str, Any] = {"model": made.model, "sets": {}}
+        for judged_set in loaded:
+            with progress(judged_set.name, min(queries, len(judged_set.queries))) as advance:
+                found = rescoring.run(
+                    judged_set,
+                    made,
+                    queries=queries,
+                    candidates=candidates,
+                    passages_most=passages,
+                    progress=advance,
+                )
+            report["sets"][judged_set.name] = found
+            if not as_json:
+                echo(tables.rescoring(judged_set.name, found))
+    out(report, (), as_json=as_json)
 
 
 def _backend(corpus: Path, url: str | None, key: str | None) -> Backend:

@@ -98,3 +98,11 @@ def flat(report: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
 def _row(name: str, *cells: object, digits: int = 3) -> str:
     shown = (f"{c:.{digits}f}" if isinstance(c, float) else str(c) for c in cells)
     return f"{name:<{NAME_WIDTH}}" + "".join(f"{cell:>10}" for cell in shown)
+
+
+def rescoring(name: str, report: Mapping[str, Any]) -> Iterator[str]:
+    """A set's nDCG@10 by keyword, rescored and the gain, then a line a class."""
+    yield _row(name, "n", "keyword", "rescored", "gain")
+    for family, row in {"all": report, **report["classes"]}.items():
+        before, after = row["ndcg10_keyword"], row["ndcg10_rescored"]
+        yield _row(f"  {family}", row["n"], before, after, round(after - before, 4))

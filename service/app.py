@@ -34,7 +34,9 @@ from service.http.node import (
 )
 from service.http.routes import ROUTES, http_error, known_error
 from service.search import engine
+from service.semantic.lane import Lane
 from service.settings import Settings
+from service.telemetry.backfill import Progress
 from service.telemetry.searches import SearchTelemetry, search_telemetry
 from service.tenancy.registry import Registry
 from service.tenancy.view import RegistryView
@@ -50,6 +52,7 @@ def create_reader_app(
     counters: Path,
     resources: Resources = (),
     writer_url: str | None = None,
+    lane: Lane | None = None,
     search: SearchFunction = engine.search,
 ) -> Starlette:
     """A reader: searches replicas, writes nothing.
@@ -62,6 +65,7 @@ def create_reader_app(
         resources: entered in this order when the worker starts, left in the other when it stops;
             `files` and `view` may be among them.
         writer_url: where callers that want to write are told to go.
+        lane: the semantic lane; None where there is no sidecar.
         search: one query over one open index.
     """
     return _create(
@@ -72,6 +76,7 @@ def create_reader_app(
         counters,
         resources,
         search=search,
+        lane=lane,
         writer=None,
         writer_url=writer_url,
     )
@@ -86,6 +91,8 @@ def create_writer_app(
     view: RegistryView,
     counters: Path,
     resources: Resources = (),
+    lane: Lane | None = None,
+    backfill: Progress | None = None,
     search: SearchFunction = engine.search,
 ) -> Starlette:
     """A writer: takes batches and administers; searches too.
@@ -98,6 +105,8 @@ def create_writer_app(
         view: the same registry, read side.
         counters: the node's folder of state counters, the same for all its workers.
         resources: see `create_reader_app`.
+        lane: the semantic lane; None where there is no sidecar.
+        backfill: how far its backfill is; None where there is no sidecar.
         search: one query over one open index.
     """
     return _create(
@@ -108,9 +117,11 @@ def create_writer_app(
         counters,
         resources,
         search=search,
+        lane=lane,
         writer=WriterParts(
             tenants,
             Administration(registry, lifecycle) if registry and lifecycle else None,
+            backfill,
         ),
     )
 
@@ -124,16 +135,23 @@ def _create(
     resources: Resources,
     *,
     search: SearchFunction,
+    lane: Lane | None,
     writer: WriterParts | None,
     writer_url: str | None = None,
 ) -> Starlette:
+    lane = lane or Lane(None, deadline_ms=settings.semantic_deadline_ms)
+    resources = (*resources, lane)
+
     def node(telemetry: SearchTelemetry) -> Node:
+        if writer is not None and writer.backfill is not None:
+            telemetry.observe_backfill(writer.backfill)
         return Node(
             role=role,
             settings=settings,
             files=files,
             view=view,
             search=search,
+            lane=lane,
             telemetry=telemetry,
             writer=writer,
             writer_url=writer_url,

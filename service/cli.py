@@ -8,6 +8,8 @@ import click
 
 from golden.commands import bench, golden
 from golden.fleet_commands import fleet
+from service.commands.embedder import embedder
+from service.commands.models import model
 from service.commands.push import push
 from service.commands.search import search
 from service.commands.tenants import key, tenant
@@ -20,5 +22,6 @@ def main() -> None:
     """Hosted search over the memory of people who work with AI agents."""
 
 
-for command in (up, writer, reader, tenant, key, push, search, golden, bench, fleet):
+commands = (up, writer, reader, embedder, model, tenant, key, push, search, golden, bench, fleet)
+for command in commands:
     main.add_command(command)

@@ -193,6 +193,44 @@ class Settings:
         15_000, "age of the last canary past which a reader calls its shard late"
     )
 
+    # --- the semantic lane
+    semantic_deadline_ms: int = _setting(
+        150, "longest a search waits for its query's vector; a request may ask for less"
+    )
+    semantic_late_ms: int = _setting(
+        2_000, "how long after that an answer is still taken, for the next one who asks the same"
+    )
+    semantic_failures: int = _setting(
+        3, "calls in a row without an answer in time after which the sidecar is left alone"
+    )
+    semantic_pause_ms: int = _setting(
+        1_000, "between two tries of a sidecar that is left alone; one query waits for each"
+    )
+    semantic_vectors: int = _setting(
+        4_096, "vectors of queries kept in one worker, about 0.5 KB each"
+    )
+    backfill_documents: int = _setting(
+        16, "documents that the backfill reads, and has cut into passages, at once"
+    )
+    backfill_passages: int = _setting(
+        32, "most passages in one request of the backfill; fewer where they take long"
+    )
+    backfill_request_ms: int = _setting(
+        50, "how long one request of the backfill should take: what a kill costs at most"
+    )
+    backfill_call_ms: int = _setting(
+        30_000, "longest one request of the backfill may take; the sidecar is given up for a while"
+    )
+    backfill_rest_percent: int = _setting(
+        0, "rest of the backfill after each request, in percent of what it took", least=0
+    )
+    backfill_sweep_ms: int = _setting(
+        60_000, "how often the backfill looks at every file, changed or not"
+    )
+    backfill_attempts: int = _setting(
+        3, "failures of one document's passage before the document is given up"
+    )
+
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
         """Read `MEMLANE_<FIELD>` for every field.

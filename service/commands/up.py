@@ -33,22 +33,43 @@ _store = click.option(
     help="Object store: a folder, or s3://bucket/prefix?endpoint=...&region=...  [default:"
     " DATA/store]",
 )
+_embedder = click.option(
+    "--embedder",
+    envvar="MEMLANE_EMBEDDER",
+    help="HOST:PORT of an embedding sidecar [env: MEMLANE_EMBEDDER].  [default: none]",
+)
 
 
 @click.command()
 @data_option
 @_host
 @_store
+@_embedder
 @click.option("--port", default=PORT, show_default=True, help="Reader's port; the writer's is +1.")
 @click.option("--demo", is_flag=True, help="Load the demo memory and ask it something.")
 @json_option
-def up(data: Path, host: str, store: str | None, port: int, demo: bool, as_json: bool) -> None:
+def up(
+    data: Path,
+    host: str,
+    store: str | None,
+    embedder: str | None,
+    port: int,
+    demo: bool,
+    as_json: bool,
+) -> None:
     """Run everything on this machine, with a folder as object store unless told otherwise."""
     _log()
     with errors_shown():
         folders, settings = Folders(data), Settings.from_environment()
         place = store or str(folders.store)
-        writer = WriterRole(folders, store=place, host=host, port=port + 1, settings=settings)
+        writer = WriterRole(
+            folders,
+            store=place,
+            host=host,
+            port=port + 1,
+            settings=settings,
+            embedder=embedder,
+        )
         reader = ReaderRole(
             folders.reader,
             store=place,
@@ -57,6 +78,7 @@ def up(data: Path, host: str, store: str | None, port: int, demo: bool, as_json:
             port=port,
             writer_url=writer.url,
             settings=settings,
+            embedder=embedder,
         )
         with running(writer, reader) as stop:
             if stop.is_set:
@@ -79,11 +101,18 @@ def up(data: Path, host: str, store: str | None, port: int, demo: bool, as_json:
 @data_option
 @_host
 @_store
+@_embedder
 @click.option("--port", default=PORT + 1, show_default=True, help="Port to listen on.")
 @click.option("--shard", default=MAIN, show_default=True, help="Which tenants' files it owns.")
 @click.option("--url", help="Where others reach it, told to misled callers.  [default: host:port]")
 def writer(
-    data: Path, host: str, store: str | None, port: int, shard: str, url: str | None
+    data: Path,
+    host: str,
+    store: str | None,
+    embedder: str | None,
+    port: int,
+    shard: str,
+    url: str | None,
 ) -> None:
     """Take batches, own a shard's tenants' files, replicate them."""
     _log()
@@ -97,6 +126,7 @@ def writer(
             settings=settings,
             shard=shard,
             public_url=url,
+            embedder=embedder,
         )
         with running(role) as stop:
             note_node(folders, writer_url=role.url)
@@ -108,6 +138,7 @@ def writer(
 @data_option
 @_host
 @_store
+@_embedder
 @click.option("--cache", type=click.Path(path_type=Path), help="[default: DATA/reader]")
 @click.option("--secret", type=click.Path(path_type=Path), help="[default: DATA/secret]")
 @click.option("--port", default=PORT, show_default=True, help="Port to listen on.")
@@ -116,6 +147,7 @@ def reader(
     data: Path,
     host: str,
     store: str | None,
+    embedder: str | None,
     cache: Path | None,
     secret: Path | None,
     port: int,
@@ -133,6 +165,7 @@ def reader(
             port=port,
             writer_url=writer_url,
             settings=Settings.from_environment(),
+            embedder=embedder,
         )
         with running(role) as stop:
             say(f"memlane: reader at {role.url}")

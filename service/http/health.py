@@ -36,6 +36,7 @@ def _health(node: Node) -> dict[str, object]:
     except Unavailable as error:
         registry_version = None
         reasons.append(error.detail)
+    backfill = None if node.writer is None else node.writer.backfill
     return {
         **health,
         "role": node.role,
@@ -44,6 +45,7 @@ def _health(node: Node) -> dict[str, object]:
             f"{state}/{reason}" if reason else state: count
             for (_, state, reason), count in node.telemetry.totals().items()
         },
+        **({"backfill": backfill()} if backfill is not None else {}),
         "ready": bool(health["ready"]) and registry_version is not None,
         "reasons": reasons,
     }

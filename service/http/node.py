@@ -19,7 +19,10 @@ from service.index.document import Operation
 from service.index.reader import IndexReader
 from service.index.writer import BatchResult
 from service.search.request import SearchRequest, SearchResult
+from service.search.rescoring import Rescorer
+from service.semantic.lane import Lane
 from service.settings import Settings
+from service.telemetry.backfill import Progress
 from service.telemetry.searches import SearchTelemetry
 from service.tenancy.deletions import Status
 from service.tenancy.records import Rewound
@@ -28,7 +31,7 @@ from service.tenancy.view import RegistryView
 
 Role = Literal["reader", "writer"]
 Durability = Literal["local", "replicated"]
-SearchFunction = Callable[[IndexReader, SearchRequest], SearchResult]
+SearchFunction = Callable[[IndexReader, SearchRequest, Rescorer], SearchResult]
 
 
 class Opened(Protocol):
@@ -224,6 +227,7 @@ class WriterParts:
 
     tenants: Tenants
     administration: Administration | None
+    backfill: Progress | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -243,6 +247,7 @@ class Node:
     files: Files
     view: RegistryView
     search: SearchFunction
+    lane: Lane
     telemetry: SearchTelemetry
     writer: WriterParts | None
     writer_url: str | None

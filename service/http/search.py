@@ -18,7 +18,7 @@ from service.http.node import Node, Opened, node_of
 from service.http.requests import query_fields, read_fields
 from service.http.snapshots import read_file
 from service.search.request import Hit, SearchRequest, SearchResult
-from service.semantic.state import NO_SIDECAR
+from service.semantic.state import SemanticOutcome
 from service.settings import Settings
 
 CURSOR_CHARS: Final = 1_024
@@ -31,25 +31,30 @@ LAST_VERSION: Final = 2**53 - 1
 async def search(request: Request) -> Response:
     """`POST /v1/search`, or `GET` with the same fields as parameters."""
     node = node_of(request)
+    with node.telemetry.search_span(request.headers):
+        return await _answer(node, request)
+
+
+async def _answer(node: Node, request: Request) -> Response:
     begun = time.perf_counter()
     tenant = await tenant_with(node, request, "search")
     if request.method == "POST":
         fields = await read_fields(request, node.settings)
     else:
         fields = query_fields(request, _PARAMETERS)
+    deadline_ms = _semantic_deadline_ms(fields, node.settings)
     wanted = _search_request(fields, node.settings)
     min_version = fields.integer("min_version", None, least=0, most=LAST_VERSION)
     max_staleness_ms = fields.integer("max_staleness_ms", None, least=0, most=LAST_MS)
     fields.done()
-    result, index = await read_file(
+    result, outcome, index = await read_file(
         node,
         tenant,
-        partial(_search, node, wanted),
+        partial(_search, node, wanted, deadline_ms, begun),
         min_version=min_version,
         max_staleness_ms=max_staleness_ms,
     )
     took_ms = {**result.took_ms, "total": (time.perf_counter() - begun) * 1_000}
-    outcome = NO_SIDECAR
     node.telemetry.answered(outcome, took_ms)
     note_phases(request, took_ms)
     return json_answer(
@@ -67,16 +72,22 @@ async def search(request: Request) -> Response:
 
 
 def _search(
-    node: Node, wanted: SearchRequest, opened: Opened
-) -> tuple[SearchResult, dict[str, object]]:
-    return node.search(opened.reader, wanted), index_block(opened)
+    node: Node, wanted: SearchRequest, asked_ms: int | None, begun: float, opened: Opened
+) -> tuple[SearchResult, SemanticOutcome, dict[str, object]]:
+    left_ms = node.settings.search_deadline_ms - (time.perf_counter() - begun) * 1_000
+    attempt = node.lane.attempt(opened.reader, wanted, asked_ms=asked_ms, budget_ms=left_ms)
+    result = node.search(opened.reader, wanted, attempt)
+    return result, attempt.outcome, index_block(opened)
+
+
+def _semantic_deadline_ms(fields: Fields, settings: Settings) -> int | None:
+    semantic = fields.nested("semantic")
+    deadline_ms = semantic.integer("deadline_ms", None, least=0, most=settings.search_deadline_ms)
+    semantic.done()
+    return deadline_ms
 
 
 def _search_request(fields: Fields, settings: Settings) -> SearchRequest:
-    semantic = fields.nested("semantic")
-    # Read and bounded now, so that callers may send it; no lane uses it yet.
-    semantic.integer("deadline_ms", None, least=0, most=settings.search_deadline_ms)
-    semantic.done()
     after, before = fields.time_ms("updated_after"), fields.time_ms("updated_before")
     if after is not None and before is not None and after > before:
         raise InvalidRequest("`updated_after` is later than `updated_before`")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from service.errors import IndexCorrupt, Unavailable
 from service.index import schema
 from service.index.connection import open_reader
 from service.index.document import Document
+from service.index.vectors import coverage
 from service.text import TOKENIZER_VERSION
 
 
@@ -102,14 +104,16 @@ class IndexReader:
         )
 
     def status(self) -> dict[str, Any]:
-        """Documents by kind, stamps, size in bytes."""
-        kinds: list[Any] = self.connection.execute(
+        """Documents and vectors by kind, stamps, size in bytes."""
+        found: list[Any] = self.connection.execute(
             "SELECT kind, count(*) FROM doc INDEXED BY doc_scope GROUP BY kind ORDER BY kind"
         ).fetchall()
+        kinds: dict[str, int] = dict(found)
         pages = self.connection.pragma("page_count") * self.connection.pragma("page_size")
         return {
             "documents": self.docs,
-            "documents_by_kind": dict(kinds),
+            "documents_by_kind": kinds,
+            "vectors": coverage(self.connection, kinds, int(time.time() * 1_000)),
             "version": self.version,
             "committed_at": self.committed_at,
             "schema": self.meta["schema"],

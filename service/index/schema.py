@@ -13,7 +13,9 @@ import apsw
 from service.errors import IndexCorrupt, IndexTooNew, IndexTooOld
 
 #: Grows when a table changes its shape.
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+#: The schema that lacks `VECTOR_TABLES` and is the same otherwise: they are added, nothing else is.
+WITHOUT_VECTORS = 1
 #: Grows when a derived table holds something else for the same text, or has another shape.
 LAYOUT_VERSION = 3
 
@@ -70,6 +72,28 @@ CREATE INDEX ident_doc ON ident(doc_id, source);
 """
 DERIVED_NAMES = ("doc_fts", "doc_sheet", "word", "ident")
 
+#: Made by a model, so a rebuild of what is derived leaves them alone; see `vectors.py`. A reader
+#: must do without them in a file of an earlier release.
+VECTOR_TABLES = """
+CREATE TABLE IF NOT EXISTS doc_vec(
+    doc_id INTEGER NOT NULL,
+    seq INTEGER NOT NULL,
+    begin INTEGER NOT NULL,
+    end INTEGER NOT NULL,
+    text_hash BLOB NOT NULL,
+    vector BLOB NOT NULL,
+    PRIMARY KEY(doc_id, seq)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS vec_pending(
+    rank INTEGER NOT NULL,
+    doc_id INTEGER NOT NULL,
+    since_ms INTEGER NOT NULL,
+    reason TEXT,
+    PRIMARY KEY(rank, doc_id)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS vec_dropped(doc_id INTEGER PRIMARY KEY, chars INTEGER NOT NULL) STRICT;
+"""
+
 #: `version` grows by one with each committed batch; `committed_at` is ms since 1970; `docs`,
 #: `title_terms` and `body_terms` count what the file holds. There may be `loose` beside them: the
 #: documents written since FTS5's segments were joined.
@@ -83,7 +107,7 @@ EXPECTED = frozenset({"meta", "doc", "doc_fts", "doc_sheet", "word", "ident", "t
 
 def create(connection: apsw.Connection, *, tokenizer_version: int) -> None:
     """Lay out an empty file inside the caller's transaction, as version 0."""
-    connection.execute(SOURCE_TABLES + DERIVED_TABLES)
+    connection.execute(SOURCE_TABLES + DERIVED_TABLES + VECTOR_TABLES)
     stamps = {
         "version": 0,
         "committed_at": 0,

@@ -21,6 +21,7 @@ from service.index import schema
 from service.index.connection import open_writer
 from service.index.derived import Derived
 from service.index.document import Delete, Document, Operation, Upsert
+from service.index.vector_writer import VectorWriter
 from service.text import TOKENIZER_VERSION
 
 Result = Literal["created", "updated", "touched", "unchanged", "deleted", "absent", "superseded"]
@@ -78,6 +79,8 @@ class IndexWriter:
         self._idempotency_keys_most = idempotency_keys_most
         self._connection = open_writer(path)
         self._derived = Derived(self._connection)
+        self.vectors = VectorWriter(self._connection, self._transaction, self._now_ms)
+        """What is embedded of the documents."""
         try:
             self._pass_gates()
         except BaseException:
@@ -198,6 +201,7 @@ class IndexWriter:
             (*_columns(document, content_hash), doc_id),
         )
         self._derived.replace(doc_id, document)
+        self.vectors.replaced(doc_id, document)
         return "updated"
 
     def _delete(self, operation: Delete, version: int) -> Result:
@@ -207,6 +211,7 @@ class IndexWriter:
         if row is None:
             return "absent"
         self._derived.remove(row[0])
+        self.vectors.removed(row[0])
         self._connection.execute("DELETE FROM doc WHERE id = ?", row)
         self._connection.execute(
             "INSERT OR REPLACE INTO tombstone(kind, ref, version) VALUES (?, ?, ?)",
@@ -220,7 +225,9 @@ class IndexWriter:
             " meta, note) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (document.kind, document.ref, *_columns(document, content_hash)),
         )
-        self._derived.add(self._connection.last_insert_rowid(), document)
+        doc_id = self._connection.last_insert_rowid()
+        self._derived.add(doc_id, document)
+        self.vectors.added(doc_id, document)
 
     # --- gates, stamps, transactions
 
@@ -233,12 +240,17 @@ class IndexWriter:
                 return
             meta = schema.read_meta(self._connection)
             schema.refuse_newer(meta, tokenizer_version=TOKENIZER_VERSION)
+            if meta["schema"] == schema.WITHOUT_VECTORS:
+                self._connection.execute(schema.VECTOR_TABLES)
+                self._stamp(schema=schema.SCHEMA_VERSION)
+                meta["schema"] = schema.SCHEMA_VERSION
             current = (meta["schema"], meta["tokenizer"], meta["layout"])
             if current != (schema.SCHEMA_VERSION, TOKENIZER_VERSION, schema.LAYOUT_VERSION):
                 self._rebuild(meta["version"] + 1)
 
     def _rebuild(self, version: int) -> None:
         """Make everything derived again from `doc`; the stamps come last."""
+        self._connection.execute(schema.VECTOR_TABLES)
         self._derived.create()
         for doc_id, document in read_documents(self._connection):
             self._derived.add(doc_id, document)
@@ -252,7 +264,10 @@ class IndexWriter:
         )
 
     def _commit_stamps(self, version: int) -> dict[str, int]:
-        return {"version": version, "committed_at": int(self._clock() * 1000)}
+        return {"version": version, "committed_at": self._now_ms()}
+
+    def _now_ms(self) -> int:
+        return int(self._clock() * 1000)
 
     def _length_stamps(self) -> dict[str, int]:
         return {
@@ -298,6 +313,7 @@ class IndexWriter:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             self._derived.rolled_back()
+            self.vectors.rolled_back()
             raise
 
 

@@ -6,16 +6,24 @@ import dataclasses
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
 
 import apsw
 
-from service.errors import IndexCorrupt, NotFound, ReplicaBehind, TooLarge, Unavailable
+from service.errors import (
+    IndexCorrupt,
+    MemlaneError,
+    NotFound,
+    ReplicaBehind,
+    TooLarge,
+    Unavailable,
+)
 from service.index.document import Operation
 from service.index.reader import IndexReader
+from service.index.vector_writer import VectorWriter
 from service.index.writer import BatchResult, IndexWriter
 from service.node.pool import ReaderPool
 from service.node.shardmap import ShardMap
@@ -25,6 +33,7 @@ from service.replica import (
     Publisher,
     first_epoch,
     latest_epoch,
+    local_files,
     writer_path,
 )
 from service.settings import Settings
@@ -82,6 +91,8 @@ class Tenants:
         self._guard = guard or LeaseGuard(data, UNFENCED)
         self._settings = settings
         self._shards = shards
+        self.listener: Callable[[str], None] = lambda _: None
+        """Is told of every file that a batch changed, or that was replaced."""
         self._lock = threading.Lock()
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._pool = ReaderPool.within(settings)
@@ -139,12 +150,34 @@ class Tenants:
             )
         if not result.replayed and result.version > before:
             self._publisher.changed(file)
+            self.listener(file)
         if durability == "replicated":
             self._publisher.replicate_now(
                 file, result.version, timeout_ms=self._settings.replicate_ms
             )
         self._guard.check()
         return result
+
+    def own_files(self) -> list[str]:
+        """The tenants' files that may be written here now."""
+        return [file for file in local_files(self._data) if self._is_own(file)]
+
+    @contextmanager
+    def vectors(self, file: str) -> Iterator[VectorWriter]:
+        """A file's vectors, to be written in the block; batches of this file wait.
+
+        Raises:
+            NotFound, NotTheWriter, Unavailable, IndexFileError: as for `apply`.
+        """
+        self._guard.check()
+        self._check_mine(file)
+        with _disk_errors(), self._writer(file) as writer:
+            self._check_mine(file)
+            before = writer.vectors.commits
+            yield writer.vectors
+            changed = writer.vectors.commits > before
+        if changed:
+            self._publisher.changed(file)
 
     def create_tenant(self, name: str) -> Tenant:
         """Add a tenant on this shard to the registry, and lay out its file.
@@ -193,6 +226,7 @@ class Tenants:
         finally:
             self._leave(entry)
             self._pool.sweep()
+            self.listener(file)
 
     def health(self) -> dict[str, Any]:
         """Able to take batches: the shard is ours and replication keeps up."""
@@ -229,6 +263,16 @@ class Tenants:
         self._publisher.changed(tenant.file)
 
     # --- inside
+
+    def _is_own(self, file: str) -> bool:
+        if self._shards is None:
+            assert self._registry is not None
+            return any(tenant.file == file for tenant in self._registry.tenants())
+        try:
+            self._shards.check(file)
+        except MemlaneError:
+            return False  # another shard's, on its way there, or no tenant's at all
+        return True
 
     def _check_mine(self, file: str) -> None:
         if self._shards is not None:

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.types import ASGIApp
 
@@ -30,11 +30,15 @@ from service.replica import (
     open_store,
 )
 from service.roles.folders import Folders
+from service.semantic.lane import open_lane
 from service.settings import Settings
 from service.tenancy.placements import MAIN, Placements
 from service.tenancy.registry import Registry
 from service.tenancy.secret import load_secret
 from service.tenancy.view import RegistryView
+
+if TYPE_CHECKING:
+    from service.semantic.backfill import Backfill
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -126,6 +130,9 @@ def create_app(config: Mapping[str, Any]) -> ASGIApp:
         )
         resources.append(lifecycle)
     resources.append(base.mover(tenants, registry))
+    backfill = _backfill(tenants, config["embedder"], settings)
+    if backfill is not None:
+        resources.append(backfill)
     return create_writer_app(
         settings=settings,
         tenants=tenants,
@@ -134,7 +141,22 @@ def create_app(config: Mapping[str, Any]) -> ASGIApp:
         view=view,
         counters=folders.writer / "counters",
         resources=resources,
+        lane=open_lane(config["embedder"], settings),
+        backfill=None if backfill is None else backfill.progress,
     )
+
+
+def _backfill(tenants: Tenants, address: str | None, settings: Settings) -> Backfill | None:
+    if address is None:
+        return None
+    # Only here: without a sidecar no writer carries gRPC.
+    from service.semantic.backfill import Backfill
+    from service.semantic.sidecar import Sidecar
+
+    sidecar = Sidecar(address, timeout_ms=settings.backfill_call_ms)
+    backfill = Backfill(tenants, sidecar, settings)
+    tenants.listener = backfill.changed
+    return backfill
 
 
 def _registry(base: _Base, file: str, secret: bytes) -> Registry:

@@ -15,6 +15,7 @@ from service.app import create_reader_app
 from service.node.replicas import Replicas
 from service.replica import Child, store_url
 from service.roles.web import wait_answering, web_child
+from service.semantic.lane import open_lane
 from service.serve import ServeOptions
 from service.settings import Settings
 from service.tenancy.secret import load_secret
@@ -36,6 +37,7 @@ class ReaderRole:
         port: int,
         writer_url: str | None,
         settings: Settings,
+        embedder: str | None = None,
     ) -> None:
         """Prepare.
 
@@ -47,6 +49,7 @@ class ReaderRole:
             port: the port to listen on.
             writer_url: where batches are sent on to; None answers them with where to go.
             settings: the limits.
+            embedder: `host:port` of the embedding sidecar; None where there is none.
         """
         self.url = f"http://{host}:{port}"
         self._cache = cache.absolute()
@@ -55,6 +58,7 @@ class ReaderRole:
             "cache": str(self._cache),
             "secret": str(secret.absolute()),
             "writer_url": writer_url,
+            "embedder": embedder,
         }
         self._follow = {"cache": str(self._cache), "store": store_url(store)}
         self._host, self._port = host, port
@@ -117,4 +121,5 @@ def create_app(config: Mapping[str, Any]) -> ASGIApp:
         counters=cache / "counters",
         resources=[replicas],
         writer_url=config["writer_url"],
+        lane=open_lane(config["embedder"], settings),
     )

@@ -58,6 +58,7 @@ class WriterRole:
         settings: Settings,
         shard: str = MAIN,
         public_url: str | None = None,
+        embedder: str | None = None,
     ) -> None:
         """Prepare.
 
@@ -69,6 +70,7 @@ class WriterRole:
             settings: the limits.
             shard: which tenants' files it owns.
             public_url: where others reach it, announced; None for what it listens on.
+            embedder: `host:port` of the embedding sidecar; None where there is none.
 
         Raises:
             InvalidRequest: that is no shard's name.
@@ -85,6 +87,7 @@ class WriterRole:
                 "store": self._store.url,
                 "shard": self._shard,
                 "url": public_url or self.url,
+                "embedder": embedder,
             },
             host=host,
             port=port,

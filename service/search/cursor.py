@@ -16,12 +16,16 @@ from service.search.request import SearchRequest
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Place:
-    """After the hit with this score and row id, in this tier; `seen` hits came before."""
+    """After the hit with this score and row id, in this tier; `seen` hits came before.
+
+    `rescored` says that the pages before were ordered by vectors too.
+    """
 
     tier: int = 0
     score: float = math.inf
     row: int = 0
     seen: int = 0
+    rescored: bool = False
 
 
 START = Place()
@@ -47,12 +51,12 @@ def decode(request: SearchRequest) -> Place:
     except (binascii.Error, UnicodeEncodeError, orjson.JSONDecodeError):
         raise InvalidCursor("the cursor is not one that this service made") from None
     match fields:
-        case [str(mark), int(tier), int() | float() as score, int(row), int(seen)] if (
+        case [str(mark), int(tier), int() | float() as score, int(row), int(seen), bool(again)] if (
             0 <= tier < 1 << 16 and 0 <= row < 1 << 63 and 0 <= seen < 1 << 31
         ):
             if mark != _fingerprint(request):
                 raise InvalidCursor("the cursor belongs to another query")
-            return Place(tier, float(score), row, seen)
+            return Place(tier, float(score), row, seen, again)
     raise InvalidCursor("the cursor is not one that this service made")
 
 

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 
 from service.index.reader import IndexReader
-from service.ranking import lanes, scoring
+from service.ranking import lanes, rescore, scoring
 from service.ranking.terms import Unit, expression, group, quote, strict_expression
 from service.search import cursor, identifiers, lookups, page
 from service.search.candidates import Candidates
 from service.search.postings import NOTHING, Ids, Memory, Postings, Scope
 from service.search.request import SearchRequest, SearchResult
+from service.search.rescoring import Pool, Rescored, Rescorer
 from service.search.vocabulary import Vocabulary
 from service.text import ParsedQuery, parse_query, tokenize
 
@@ -77,10 +78,20 @@ class _Clock:
         self.took_ms[name] = round(self.took_ms.get(name, 0.0) + spent, 3)
 
 
-def search(reader: IndexReader, request: SearchRequest) -> SearchResult:
+def search(
+    reader: IndexReader, request: SearchRequest, rescorer: Rescorer | None = None
+) -> SearchResult:
     """Answer one search from the reader's current snapshot.
 
-    The order is total and the same for the same snapshot, so pages neither repeat nor drop.
+    The order is total and the same for the same snapshot, so pages neither repeat nor drop. Pages
+    after one that was not rescored are not rescored either; when a page after a rescored one cannot
+    be, it may repeat hits.
+
+    Args:
+        reader: inside its snapshot.
+        request: what is asked.
+        rescorer: reorders the best candidates by their vectors; without it, or when it declines,
+            the order is that of the keywords alone.
 
     Raises:
         InvalidCursor: the cursor is not one of ours or belongs to another query.
@@ -91,6 +102,9 @@ def search(reader: IndexReader, request: SearchRequest) -> SearchResult:
     explain: dict[str, Any] | None = {} if request.explain else None
     with clock.phase("lanes"):
         finder = _Finder(reader, reading)
+    if rescorer is not None and place.seen and not place.rescored:
+        rescorer.decline()
+        rescorer = None
     ranked: list[page.Ranked] = []
     tier, more = place.tier, True
     while len(ranked) <= request.limit and more:
@@ -98,7 +112,8 @@ def search(reader: IndexReader, request: SearchRequest) -> SearchResult:
             ids, more = finder.candidates(tier)
         with clock.phase("score"):
             after = place if tier == place.tier else cursor.START
-            ranked += finder.rank(ids, tier, after, request.limit + 1 - len(ranked))
+            most = request.limit + 1 - len(ranked)
+            ranked += finder.rank(ids, tier, after, most, None if tier else rescorer)
         tier += 1
     with clock.phase("snippets"):
         hits = page.hits(reader.connection, ranked[: request.limit], finder.terms)
@@ -106,7 +121,9 @@ def search(reader: IndexReader, request: SearchRequest) -> SearchResult:
     following = None
     if len(ranked) > request.limit and hits and seen < page.DEPTH:
         last = ranked[request.limit - 1]
-        following = cursor.encode(cursor.Place(last.tier, last.score, last.row, seen), request)
+        rescored = place.rescored or finder.rescored is not None
+        here = cursor.Place(last.tier, last.score, last.row, seen, rescored)
+        following = cursor.encode(here, request)
     if explain is not None:
         explain |= finder.explain()
     return SearchResult(
@@ -165,6 +182,7 @@ class _Finder:
 
     def __init__(self, reader: IndexReader, reading: _Reading) -> None:
         self._reader = reader
+        self.rescored: Rescored | None = None
         self._postings = self._postings_of(reading)
         if self._postings.barren:
             # A sentence in quotes that nobody wrote so: its words may still find what is meant.
@@ -204,13 +222,20 @@ class _Finder:
             return self._recent(tier)
         return lanes.pool(self._lists, tier)
 
-    def rank(self, ids: Ids, tier: int, after: cursor.Place, most: int) -> list[page.Ranked]:
+    def rank(
+        self, ids: Ids, tier: int, after: cursor.Place, most: int, rescorer: Rescorer | None
+    ) -> list[page.Ranked]:
         """Score candidates, put them in order, and give the first ones after a place."""
         if not len(ids):
             return []
         found = Candidates(self._reader, ids, self._postings)
         components = found.components(self._plan, self._identifiers, whole=self._whole)
         score = scoring.total(components)
+        if rescorer is not None:
+            self.rescored = rescorer(Pool.of(ids, score, components["identifier"]))
+        if self.rescored is not None and not tier:
+            components[rescore.COMPONENT] = self.rescored.component
+            score = score + self.rescored.weight * self.rescored.component
         order = scoring.order(score, ids)
         seen = (score > after.score) | ((score == after.score) & (ids >= after.row))
         return [
@@ -238,7 +263,8 @@ class _Finder:
             "strict": strict,
             "identifiers": len(self._identifiers),
             "lookups": [dataclasses.asdict(lookup) for lookup in self._plan.lookups],
-            "weights": dict(scoring.WEIGHTS),
+            "weights": dict(scoring.WEIGHTS)
+            | ({rescore.COMPONENT: self.rescored.weight} if self.rescored else {}),
             "scans": self._postings.scans,
         }
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-from typing import Final
+from typing import Final, assert_never
 
 
 class SemanticState(enum.StrEnum):
@@ -106,6 +106,45 @@ class SemanticOutcome:
             "model": self.model,
             "coverage": self.coverage,
         }
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Rescored:
+    """Candidates were rescored; `coverage` is the share of them that had a vector."""
+
+    coverage: float
+
+
+def outcome_of(verdict: SemanticReason | Rescored, model: str | None) -> SemanticOutcome:
+    """The outcome of a query by what happened; a reason that is not handled does not type-check.
+
+    Args:
+        verdict: what happened.
+        model: whose vectors the tenant's file holds, if any.
+    """
+    match verdict:
+        case Rescored(coverage):
+            return SemanticOutcome(SemanticState.OK, model=model, coverage=coverage)
+        case SemanticReason.BACKFILL_PENDING | SemanticReason.MODEL_CHANGED:
+            state = SemanticState.COLD
+        case (
+            SemanticReason.DEADLINE
+            | SemanticReason.SIDECAR_UNAVAILABLE
+            | SemanticReason.SIDECAR_OVERLOADED
+        ):
+            state = SemanticState.TIMEOUT
+        case (
+            SemanticReason.REQUESTED
+            | SemanticReason.IDENTIFIER_QUERY
+            | SemanticReason.NO_CANDIDATES
+            | SemanticReason.CIRCUIT_OPEN
+        ):
+            state = SemanticState.SKIPPED
+        case SemanticReason.NO_SIDECAR | SemanticReason.TENANT_OFF:
+            state = SemanticState.DISABLED
+        case _:
+            assert_never(verdict)
+    return SemanticOutcome(state, verdict, model)
 
 
 NO_SIDECAR: Final = SemanticOutcome(SemanticState.DISABLED, SemanticReason.NO_SIDECAR)

@@ -232,7 +232,7 @@ class World:
             files=self.files,
             view=self.view,
             counters=folder / "counters",
-            search=lambda reader, request: self.search(reader, request),
+            search=lambda reader, request, _: self.search(reader, request),
         )
         self.writer_app = create_writer_app(
             settings=self.settings,
@@ -241,7 +241,7 @@ class World:
             lifecycle=self.lifecycle,
             view=self.view,
             counters=folder / "counters",
-            search=lambda reader, request: self.search(reader, request),
+            search=lambda reader, request, _: self.search(reader, request),
         )
         self.reader = stack.enter_context(TestClient(self.reader_app))
         self.writer = stack.enter_context(TestClient(self.writer_app))

@@ -69,7 +69,7 @@ class NoLifecycle:
 def build(config: Mapping[str, Any]) -> ASGIApp:
     folder = Path(config["folder"])
 
-    def answer(_: Any, request: SearchRequest) -> SearchResult:
+    def answer(_: Any, request: SearchRequest, __: object) -> SearchResult:
         """Names the worker; the query `slow` takes until it is told to go on."""
         if request.q == "slow":
             (folder / "begun").touch()

@@ -1,0 +1,1 @@
+"""Models made from registry packages, one recipe a file; see `recipes.py`."""
