@@ -9,6 +9,7 @@ import click
 from golden.commands import bench, golden
 from golden.fleet_commands import fleet
 from service.commands.embedder import embedder
+from service.commands.index import index
 from service.commands.models import model
 from service.commands.push import push
 from service.commands.search import search
@@ -22,6 +23,20 @@ def main() -> None:
     """Hosted search over the memory of people who work with AI agents."""
 
 
-commands = (up, writer, reader, embedder, model, tenant, key, push, search, golden, bench, fleet)
+commands = (
+    up,
+    writer,
+    reader,
+    embedder,
+    model,
+    tenant,
+    key,
+    push,
+    index,
+    search,
+    golden,
+    bench,
+    fleet,
+)
 for command in commands:
     main.add_command(command)

@@ -13,6 +13,7 @@ import click
 from service.commands.console import call, data_option, errors_shown, json_option, result, say
 from service.commands.push import push_file
 from service.errors import SetupError
+from service.roles.embedder import EmbedderRole, is_address
 from service.roles.folders import Folders, note_node, read_node
 from service.roles.reader import ReaderRole
 from service.roles.up import keep, running
@@ -38,13 +39,19 @@ _embedder = click.option(
     envvar="MEMLANE_EMBEDDER",
     help="HOST:PORT of an embedding sidecar [env: MEMLANE_EMBEDDER].  [default: none]",
 )
+_own_embedder = click.option(
+    "--embedder",
+    envvar="MEMLANE_EMBEDDER",
+    help="HOST:PORT of an embedding sidecar, or a model (a folder, or a name that `memlane model"
+    " build` knows) to start one with, on the port +2 [env: MEMLANE_EMBEDDER].  [default: none]",
+)
 
 
 @click.command()
 @data_option
 @_host
 @_store
-@_embedder
+@_own_embedder
 @click.option("--port", default=PORT, show_default=True, help="Reader's port; the writer's is +1.")
 @click.option("--demo", is_flag=True, help="Load the demo memory and ask it something.")
 @json_option
@@ -62,6 +69,11 @@ def up(
     with errors_shown():
         folders, settings = Folders(data), Settings.from_environment()
         place = store or str(folders.store)
+        sidecars = []
+        if embedder is not None and not is_address(embedder):
+            log = folders.data / "embedder.log"
+            own = EmbedderRole(embedder, host=host, port=port + 2, log=log, settings=settings)
+            sidecars, embedder = [own], own.address
         writer = WriterRole(
             folders,
             store=place,
@@ -80,7 +92,7 @@ def up(
             settings=settings,
             embedder=embedder,
         )
-        with running(writer, reader) as stop:
+        with running(*sidecars, writer, reader) as stop:
             if stop.is_set:
                 return
             noted = _note(folders, writer, reader)
@@ -93,7 +105,7 @@ def up(
                 _introduce(shown)
             if demo:
                 _demo(shown)
-            keep(stop, writer, reader)
+            keep(stop, *sidecars, writer, reader)
             say("memlane: stopping")
 
 

@@ -20,6 +20,7 @@ from service.http.node import Durability, Node, Opened, WriterParts, node_of, wr
 from service.http.problems import InvalidBatch
 from service.http.requests import body_chunks, query_fields, read_fields
 from service.http.snapshots import read_file
+from service.index import carried
 from service.index.document import Document
 from service.index.writer import BatchResult
 from service.tenancy.records import Tenant
@@ -87,6 +88,7 @@ def _batch_answer(batch: Batch, result: BatchResult) -> dict[str, object]:
         "version": result.version,
         "replayed": result.replayed,
         "counts": counts,
+        **({"vectors": {"carried": result.carried, "kept": result.kept}} if result.carried else {}),
         "results": lines,
     }
 
@@ -101,11 +103,15 @@ async def get(request: Request) -> Response:
     if not keys:
         raise InvalidRequest("`refs` names no document", hint='Send {"refs": [{"kind", "ref"}]}.')
     most_bytes = fields.integer("max_bytes", settings.get_bytes, least=1, most=settings.get_bytes)
+    vectors = fields.flag("vectors", False)
     fields.done()
-    return json_answer(await read_file(node, tenant, partial(_get, keys, most_bytes)))
+    read = partial(_get, keys, most_bytes, vectors)
+    return json_answer(await read_file(node, tenant, read))
 
 
-def _get(keys: list[tuple[str, str]], most_bytes: int, opened: Opened) -> dict[str, object]:
+def _get(
+    keys: list[tuple[str, str]], most_bytes: int, vectors: bool, opened: Opened
+) -> dict[str, object]:
     """Fill an answer until it is full; what was cut or left out is said by name."""
     room = most_bytes
     documents, missing, cut, left_out = [], [], [], []
@@ -124,6 +130,13 @@ def _get(keys: list[tuple[str, str]], most_bytes: int, opened: Opened) -> dict[s
             continue
         shown, cuts = _fit(document, room)
         room -= sum(_json_bytes(shown[field]) for field in (*_TEXTS, "identifiers"))
+        if vectors and (found := opened.reader.carried(kind, ref)) is not None:
+            packed = carried.shape(found)
+            if (size := _json_bytes(packed)) <= room:
+                shown["vectors"] = packed
+                room -= size
+            else:
+                cuts.append({"field": "vectors", "chars": 0, "of_chars": size})
         documents.append(shown)
         cut += [{**name, **each} for each in cuts]
     return {

@@ -17,6 +17,7 @@ from service.errors import NotTheWriter
 from service.http.limits import Gate
 from service.index.document import Operation
 from service.index.reader import IndexReader
+from service.index.vector_writer import VectorWriter
 from service.index.writer import BatchResult
 from service.search.request import SearchRequest, SearchResult
 from service.search.rescoring import Rescorer
@@ -150,6 +151,13 @@ class Tenants(Files, Protocol):
             TooLarge: the tenant would hold too much.
             Unavailable: this node may not write now, or the object store did not confirm.
             IndexFileError: the file cannot be used.
+        """
+
+    def vectors(self, file: str) -> AbstractContextManager[VectorWriter]:
+        """A file's vectors, to be written in the block. Called in a thread.
+
+        Raises:
+            NotFound, NotTheWriter, Unavailable, IndexFileError: as for `apply`.
         """
 
     def writer_url(self, shard: str) -> str | None:

@@ -30,6 +30,7 @@ from service.http.schemas import (
     SEARCH_PARAMETERS,
     SEARCH_REQUEST,
     SEARCH_RESULT,
+    SEMANTIC_WEIGHT,
     TENANT,
     TENANTS,
     WARM_REQUEST,
@@ -49,6 +50,7 @@ _NAMED: Final[Mapping[str, Schema]] = {
     "IndexStatus": INDEX_STATUS,
     "WarmRequest": WARM_REQUEST,
     "WarmResult": WARM_RESULT,
+    "SemanticWeight": SEMANTIC_WEIGHT,
     "Analysis": ANALYSIS,
     "Tenant": TENANT,
     "Tenants": TENANTS,
@@ -111,6 +113,17 @@ def _paths() -> dict[str, Any]:
                 "tenant; scope `operator` for those that `tenants` names.",
                 "WarmResult",
                 body="WarmRequest",
+            )
+        },
+        "/v1/index:semantic": {
+            "post": _call(
+                "What vectors weigh for this tenant, in percent of the default; 0 turns them off."
+                " Scope `admin`; writer only.",
+                "SemanticWeight",
+                body=fields(
+                    required=("percent",),
+                    percent={"type": "integer", "minimum": 0, "maximum": 100},
+                ),
             )
         },
         "/v1/analyze": {

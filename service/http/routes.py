@@ -31,6 +31,7 @@ ROUTES: Final = (
     Route("/v1/documents:batch", documents.write, methods=["POST"]),
     Route("/v1/index", index.status),
     Route("/v1/index:warm", warm.warm, methods=["POST"]),
+    Route("/v1/index:semantic", index.weigh, methods=["POST"]),
     Route("/v1/analyze", analyze.analyze, methods=["POST"]),
     Route("/v1/admin/tenants", tenants.tenants, methods=["GET", "POST"]),
     Route("/v1/admin/tenants/{name}:suspend", tenants.suspend, methods=["POST"]),

@@ -125,11 +125,26 @@ SEARCH_RESULT: Final = fields(
 )
 
 GET_REQUEST: Final = fields(
-    ("refs",), refs=_list(_NAME), max_bytes={"type": "integer", "minimum": 1}
+    ("refs",),
+    refs=_list(_NAME),
+    max_bytes={"type": "integer", "minimum": 1},
+    vectors={**_FLAG, "default": False, "description": "With the vectors of complete documents."},
+)
+VECTORS: Final = fields(
+    ("model", "policy", "passages"),
+    model=_TEXT,
+    policy=_COUNT,
+    dropped_chars=_COUNT,
+    passages={
+        "type": "array",
+        "items": {"type": "array", "minItems": 3, "maxItems": 3},
+        "description": "[begin, end, base64 of an int8 vector] in the document's source text.",
+    },
 )
 DOCUMENTS: Final = _all(
     documents=_list(
-        _all(
+        fields(
+            (*("kind", "ref", "title", "summary", "note", "meta"), "updated_at", "identifiers"),
             kind=_TEXT,
             ref=_TEXT,
             title=_TEXT,
@@ -138,6 +153,7 @@ DOCUMENTS: Final = _all(
             meta=_TEXT,
             updated_at=_MS,
             identifiers=_list(_TEXT),
+            vectors=VECTORS,
         )
     ),
     missing=_list(_NAME),
@@ -161,8 +177,11 @@ BATCH_LINE: Final = fields(
     updated_at=_MS,
     updatedAt={**_MS, "description": "Another name of updated_at."},
     identifiers=_list(_TEXT),
+    vectors={**VECTORS, "description": "Kept when model and policy are the index's."},
 )
-BATCH_RESULT: Final = _all(
+BATCH_RESULT: Final = fields(
+    ("version", "replayed", "counts", "results"),
+    vectors=_all(carried=_COUNT, kept=_COUNT),
     version={**_COUNT, "description": "The index version that holds the batch."},
     replayed={**_FLAG, "description": "This Idempotency-Key was answered before."},
     counts={"type": "object", "additionalProperties": _COUNT},
@@ -196,6 +215,9 @@ INDEX_STATUS: Final = {
     "properties": {"tenant": _TEXT, "index": INDEX},
     "required": ["tenant", "index"],
 }
+SEMANTIC_WEIGHT: Final = _all(
+    tenant=_TEXT, percent={"type": "integer", "minimum": 0, "maximum": 100}
+)
 WARM_REQUEST: Final = fields(
     (),
     pin_ms={**_COUNT, "default": 0, "description": "Keep it from eviction for so long."},

@@ -9,13 +9,15 @@ from typing import Any
 import orjson
 
 from service.errors import InvalidDocument
+from service.index import carried
+from service.index.carried import Carried
 from service.settings import Settings
 
 #: Times before 1970 or after 9999 are mistakes (often seconds or nanoseconds sent as ms).
 LAST_MS = 253_402_300_799_999
 FIELDS = frozenset(
     {"op", "kind", "ref", "title", "summary", "note", "meta", "updated_at", "updatedAt"}
-    | {"identifiers"}
+    | {"identifiers", "vectors"}
 )
 DELETE_FIELDS = frozenset({"op", "kind", "ref", "updated_at", "updatedAt"})
 
@@ -45,10 +47,14 @@ class Document:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Upsert:
-    """Store this document; `line` is its number in the batch, from 1."""
+    """Store this document; `line` is its number in the batch, from 1.
+
+    `vectors` are those that its source has already, if any.
+    """
 
     line: int
     document: Document
+    vectors: Carried | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -96,7 +102,12 @@ def parse_line(line: bytes, *, number: int, now_ms: int, limits: Settings) -> Op
     op = value.get("op", "upsert")
     if op == "upsert":
         _refuse_unknown(value, FIELDS)
-        return Upsert(line=number, document=_document(value, now_ms, limits))
+        vectors = value.get("vectors")
+        return Upsert(
+            line=number,
+            document=_document(value, now_ms, limits),
+            vectors=None if vectors is None else carried.parse(vectors),
+        )
     if op == "delete":
         _refuse_unknown(value, DELETE_FIELDS)
         return Delete(line=number, kind=_kind(value, limits), ref=_ref(value, limits))

@@ -10,9 +10,10 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from service.index.document import Document
+if TYPE_CHECKING:
+    from service.index.document import Document
 
 #: Grows when a document is cut into other passages, or they are made of other text.
 PASSAGE_POLICY: Final = 1

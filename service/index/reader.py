@@ -13,9 +13,10 @@ import orjson
 
 from service.errors import IndexCorrupt, Unavailable
 from service.index import schema
+from service.index.carried import Carried
 from service.index.connection import open_reader
 from service.index.document import Document
-from service.index.vectors import coverage
+from service.index.vectors import coverage, read_carried
 from service.text import TOKENIZER_VERSION
 
 
@@ -102,6 +103,10 @@ class IndexReader:
             updated_at=updated_at,
             identifiers=tuple(orjson.loads(identifiers)),
         )
+
+    def carried(self, kind: str, ref: str) -> Carried | None:
+        """A document's vectors, to travel with it; None when it has not all of them."""
+        return read_carried(self.connection, kind, ref)
 
     def status(self) -> dict[str, Any]:
         """Documents and vectors by kind, stamps, size in bytes."""

@@ -14,6 +14,7 @@ from typing import Any, Final
 import apsw
 
 from service.index import passages
+from service.index.carried import Carried
 from service.index.document import Document
 from service.index.passages import PASSAGE_POLICY, Passage
 from service.index.vectors import (
@@ -117,6 +118,34 @@ class VectorWriter:
         for table in ("doc_vec", "vec_dropped"):
             self._connection.execute(f"DELETE FROM {table} WHERE doc_id = ?", (doc_id,))
         self._no_longer_pending(doc_id)
+
+    def carried(self, document: Document, found: Carried) -> bool:
+        """A document came with its vectors; whether they are of this index's kind and were kept.
+
+        Called after `added` or `replaced`. What is there already stays.
+        """
+        stamp = read_stamp(self._connection)
+        if found.model != stamp.model or found.policy != PASSAGE_POLICY or not stamp.current:
+            return False
+        text = passages.source(document)
+        bounds = [place for begin, end, _ in found.passages for place in (begin, end)]
+        fits = bounds == sorted(bounds) and bounds[-1] <= len(text)
+        if not fits or any(len(vector) != stamp.dims for _, _, vector in found.passages):
+            return False
+        row: Any = self._connection.execute(
+            "SELECT id, content_hash FROM doc JOIN vec_pending ON doc_id = id"
+            " WHERE doc.kind = ? AND ref = ? AND rank = ?",
+            (document.kind, document.ref, passages.rank(document.kind)),
+        ).fetchone()
+        if row is None:
+            return False
+        cut = passages.cut(text, [(begin, end) for begin, end, _ in found.passages]).passages
+        vectors = [vector for _, _, vector in found.passages]
+        doc_id, content_hash = row
+        pending = Pending(doc_id, content_hash, document, {})
+        self._complete(pending, list(zip(cut, vectors, strict=True)), found.dropped_chars)
+        self.commits += 1
+        return True
 
     def rolled_back(self) -> None:
         """The transaction failed."""

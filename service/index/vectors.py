@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import IndexCorrupt
+from service.index.carried import Carried
 from service.index.passages import PASSAGE_POLICY
 
 MODEL_STAMP: Final = "vec_model"
@@ -108,6 +109,27 @@ def read_vectors(connection: apsw.Connection, ids: NDArray[np.int64], dims: int)
     return Found(vectors, owners) if whole.all() else Found(vectors[whole], owners[whole])
 
 
+def read_carried(connection: apsw.Connection, kind: str, ref: str) -> Carried | None:
+    """A document's vectors, to travel with it; None when it has not all of them."""
+    stamp = read_stamp(connection)
+    if stamp.model is None or not stamp.current:
+        return None
+    rows: list[Any] = connection.execute(
+        "SELECT seq, begin, end, vector FROM doc_vec"
+        " WHERE doc_id = (SELECT id FROM doc WHERE kind = ? AND ref = ?) ORDER BY seq",
+        (kind, ref),
+    ).fetchall()
+    if not rows or rows[0][0] != 0:
+        return None
+    dropped = connection.execute(
+        "SELECT coalesce(sum(chars), 0) FROM vec_dropped JOIN doc ON id = doc_id"
+        " WHERE kind = ? AND ref = ?",
+        (kind, ref),
+    ).get
+    found = tuple((begin, end, vector) for _, begin, end, vector in rows)
+    return Carried(stamp.model, PASSAGE_POLICY, found, dropped)
+
+
 def coverage(
     connection: apsw.Connection, documents: Mapping[str, int], now_ms: int
 ) -> dict[str, Any]:
@@ -119,7 +141,7 @@ def coverage(
         now_ms: ms since 1970.
 
     Returns:
-        `{"model", "passage_policy", "complete", "pending", "quarantined", "coverage",
+        `{"model", "passage_policy", "percent", "complete", "pending", "quarantined", "coverage",
         "dropped_chars", "oldest_missing_ms", "by_kind": {KIND: {"documents", "complete",
         "coverage"}}, "reasons": {REASON: documents}}`; `oldest_missing_ms` is the age of the oldest
         vector that is missing and not given up, None when there is none.
@@ -156,6 +178,7 @@ def coverage(
     return {
         "model": stamp.model,
         "passage_policy": PASSAGE_POLICY if stamp.current else None,
+        "percent": stamp.percent,
         "complete": complete,
         "pending": total - complete - quarantined,
         "quarantined": quarantined,

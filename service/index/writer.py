@@ -50,6 +50,10 @@ class BatchResult:
     version: int
     results: list[LineResult]
     replayed: bool = False
+    carried: int = 0
+    """Documents that came with vectors."""
+    kept: int = 0
+    """Those whose vectors are of the index's model and were kept."""
 
 
 class IndexWriter:
@@ -135,7 +139,7 @@ class IndexWriter:
         last = {operation.key: operation.line for operation in operations}
         meta = schema.read_meta(self._connection)
         version = meta["version"] + 1
-        docs, results, changed = meta["docs"], [], False
+        docs, results, changed, carried, kept = meta["docs"], [], False, 0, 0
         self._derived.title_terms = meta["title_terms"]
         self._derived.body_terms = meta["body_terms"]
         for operation in operations:
@@ -146,6 +150,9 @@ class IndexWriter:
                 result = self._delete(operation, version)
             else:
                 result = self._upsert(operation)
+                if operation.vectors is not None:
+                    carried += 1
+                    kept += self.vectors.carried(operation.document, operation.vectors)
             docs += (result == "created") - (result == "deleted")
             changed = changed or result in ("created", "updated", "touched", "deleted")
             results.append(LineResult(operation.line, *operation.key, result))
@@ -157,7 +164,7 @@ class IndexWriter:
                 hint="Delete documents first, or raise the limit.",
             )
         if not changed:
-            return BatchResult(meta["version"], results)
+            return BatchResult(meta["version"], results, carried=carried, kept=kept)
         rewritten = sum(line.result in ("created", "updated") for line in results)
         self._stamp(
             docs=docs,
@@ -165,7 +172,7 @@ class IndexWriter:
             **self._length_stamps(),
             **self._commit_stamps(version),
         )
-        return BatchResult(version, results)
+        return BatchResult(version, results, carried=carried, kept=kept)
 
     def _tidy(self, rewritten: int, loose: int, docs: int) -> int:
         """After a large batch join FTS5's segments; how many documents are loose then."""

@@ -148,7 +148,7 @@ class Tenants:
             result = writer.apply(
                 operations, idempotency_key=idempotency_key, body_digest=body_digest
             )
-        if not result.replayed and result.version > before:
+        if not result.replayed and (result.version > before or result.kept):
             self._publisher.changed(file)
             self.listener(file)
         if durability == "replicated":

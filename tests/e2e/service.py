@@ -20,14 +20,15 @@ STOP_S = 40
 
 
 def free_ports() -> int:
-    """A port whose successor is free too."""
+    """A port whose two successors are free too: the writer's and the sidecar's."""
     while True:
-        with socket.socket() as first, socket.socket() as second:
+        with socket.socket() as first, socket.socket() as second, socket.socket() as third:
             first.bind(("127.0.0.1", 0))
             port = int(first.getsockname()[1])
             try:
                 second.bind(("127.0.0.1", port + 1))
-            except OSError:
+                third.bind(("127.0.0.1", port + 2))
+            except (OSError, OverflowError):
                 continue
             return port
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -54,6 +55,15 @@ class FakeOpened:
     temperature: str = "hot"
 
 
+class FakeVectors:
+    """What a tenant's vectors weigh."""
+
+    percent = 100
+
+    def weigh(self, percent: int) -> None:
+        self.percent = percent
+
+
 class FakeFiles:
     """Files in memory; `catch_up` is called by those who wait."""
 
@@ -64,6 +74,7 @@ class FakeFiles:
         self.ready = True
         self.catch_up: Callable[[], None] = lambda: None
         self.registry: Registry | None = None
+        self.weights: dict[str, FakeVectors] = defaultdict(FakeVectors)
 
     @contextmanager
     def open(
@@ -96,6 +107,10 @@ class FakeFiles:
 
     def writer_url(self, shard: str) -> str | None:
         return f"http://{shard}.example"
+
+    @contextmanager
+    def vectors(self, file: str) -> Iterator[Any]:
+        yield self.weights[file]
 
     def apply(
         self,

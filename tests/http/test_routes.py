@@ -49,8 +49,8 @@ def test_answers_have_the_fields_that_the_document_promises(world: Any) -> None:
     ).json()
     assert set(got) == set(schemas["Documents"]["properties"])
     one = schemas["Documents"]["properties"]["documents"]["items"]
-    assert set(got["documents"][0]) == set(one["properties"])
-    assert set(world.batch(b"").json()) == set(schemas["BatchResult"]["properties"])
+    assert set(got["documents"][0]) == set(one["required"])
+    assert set(world.batch(b"").json()) == set(schemas["BatchResult"]["required"])
     key = world.writer.post(
         "/v1/admin/keys", json={"scopes": ["search"]}, headers=world.headers("admin")
     ).json()

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +54,9 @@ class EmptyFile:
 
     def apply(self, file: str, operations: Any, **_: Any) -> BatchResult:
         return BatchResult(1, [])
+
+    def vectors(self, file: str) -> AbstractContextManager[Any]:
+        raise NotImplementedError
 
     def writer_url(self, shard: str) -> str | None:
         return None
