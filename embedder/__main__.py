@@ -56,6 +56,7 @@ async def _serve(
 ) -> None:
     try:
         from embedder.model import Model
+        from embedder.otlp import exported
         from embedder.runtime import cores
         from embedder.server import Server, Serving
     except ImportError as error:
@@ -67,17 +68,24 @@ async def _serve(
     if passage_batch:
         limits = replace(limits, passage_batch=passage_batch)
     lanes = threads or cores()
-    server = Server(loaded, Serving(address, lanes=lanes, reflection=reflection), limits)
-    await server.start()
-    logging.getLogger("embedder").info(
-        "%s, %d dims, on %s, %d lanes, at %s",
-        loaded.id,
-        loaded.spec.dims,
-        loaded.runtime.provider,
-        lanes,
-        address if address.startswith("unix:") else f"{address.rpartition(':')[0]}:{server.port}",
-    )
-    await server.wait()
+    serving = Serving(address, lanes=lanes, reflection=reflection)
+    with exported() as telemetry:
+        server = Server(loaded, serving, limits, telemetry=telemetry)
+        await server.start()
+        at = (
+            address
+            if address.startswith("unix:")
+            else f"{address.rpartition(':')[0]}:{server.port}"
+        )
+        logging.getLogger("embedder").info(
+            "%s, %d dims, on %s, %d lanes, at %s",
+            loaded.id,
+            loaded.spec.dims,
+            loaded.runtime.provider,
+            lanes,
+            at,
+        )
+        await server.wait()
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ from embedder.tokens import Tokens
 logger = logging.getLogger(__name__)
 
 Run = Callable[[Sequence[Tokens]], list[bytes]]
+Ran = Callable[[str, int, float, bool], None]
 NICE = 19
 """The passage lanes' niceness; 19 leaves a core to anything else that wants it."""
 
@@ -38,11 +39,26 @@ class Kind(Enum):
     PASSAGE = "passage"
 
 
+class Embedded(Future[bytes]):
+    """A vector on its way.
+
+    Attributes:
+        queued, begun, ended: when it was queued and when its run began and ended, on
+            `time.monotonic()`'s clock; 0.0 while that has not happened.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queued = time.monotonic()
+        self.begun = 0.0
+        self.ended = 0.0
+
+
 @dataclass(eq=False, slots=True)
 class _Job:
     tokens: Tokens
     deadline: float | None  # of time.monotonic()
-    future: Future[bytes] = field(default_factory=Future)
+    future: Embedded = field(default_factory=Embedded)
 
     def expired(self) -> bool:
         return self.deadline is not None and time.monotonic() >= self.deadline
@@ -59,6 +75,7 @@ class Scheduler:
         query_lanes: int = 1,
         passage_lanes: int = 1,
         alone: bool = False,
+        ran: Ran = lambda *_: None,
     ) -> None:
         """Start the lanes.
 
@@ -68,8 +85,10 @@ class Scheduler:
             query_lanes: runs of queries at once.
             passage_lanes: runs of passages at once.
             alone: never put two texts into one run.
+            ran: is told of every run: its kind, its texts, its seconds, whether it failed.
         """
         self._run = run
+        self._ran = ran
         self._limits = limits
         self._sizes = {
             Kind.QUERY: 1 if alone else limits.query_batch,
@@ -89,7 +108,7 @@ class Scheduler:
 
     def submit(
         self, kind: Kind, texts: Sequence[Tokens], *, deadline: float | None = None
-    ) -> list[Future[bytes]]:
+    ) -> list[Embedded]:
         """Queue texts, all or none.
 
         Args:
@@ -160,7 +179,7 @@ class Scheduler:
             _give_way()
         while (batch := self._take(kind)) is not None:
             if batch:
-                self._finish(batch)
+                self._finish(kind, batch)
 
     def _take(self, kind: Kind) -> list[_Job] | None:
         """The next batch, perhaps empty; None when the lane should end."""
@@ -183,9 +202,14 @@ class Scheduler:
             return False
         return bool(self._waiting[kind])
 
-    def _finish(self, batch: list[_Job]) -> None:
+    def _finish(self, kind: Kind, batch: list[_Job]) -> None:
+        failed, begun = True, time.monotonic()
         try:
-            vectors = self._run([job.tokens for job in batch])
+            try:
+                vectors = self._run([job.tokens for job in batch])
+            finally:
+                for job in batch:
+                    job.future.begun, job.future.ended = begun, time.monotonic()
         except EmbedderError as error:
             logger.warning("a run of %d texts failed: %s", len(batch), error.detail)
             for job in batch:
@@ -195,8 +219,10 @@ class Scheduler:
             for job in batch:
                 job.future.set_exception(InferenceFailed(f"a run failed: {type(error).__name__}"))
         else:
+            failed = False
             for job, vector in zip(batch, vectors, strict=True):
                 job.future.set_result(vector)
+        self._ran(kind.value, len(batch), time.monotonic() - begun, failed)
 
 
 def _wanted(job: _Job) -> bool:

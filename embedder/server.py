@@ -16,9 +16,12 @@ from grpc_reflection.v1alpha import reflection
 from embedder import embed_pb2, embed_pb2_grpc
 from embedder.errors import SetupError
 from embedder.limits import CPU_LIMITS, GPU_LIMITS, Limits
+from embedder.metrics import Metrics
 from embedder.model import Model
-from embedder.scheduler import Scheduler
+from embedder.otlp import Telemetry
+from embedder.scheduler import Kind, Scheduler
 from embedder.service import EmbedderService
+from embedder.traces import Traces
 
 logger = logging.getLogger(__name__)
 
@@ -48,19 +51,39 @@ class Server:
         port: the one it listens on; 0 for a Unix socket.
     """
 
-    def __init__(self, model: Model, serving: Serving, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        serving: Serving,
+        limits: Limits | None = None,
+        *,
+        telemetry: Telemetry = Telemetry(),  # noqa: B008  # immutable
+    ) -> None:
         self._limits = limits or (GPU_LIMITS if model.runtime.on_gpu else CPU_LIMITS)
         self._serving = serving
         lanes = 1 if model.runtime.on_gpu else serving.lanes
+        metrics = Metrics(telemetry.meter)
         self._scheduler = Scheduler(
             model.embed,
             self._limits,
             query_lanes=lanes,
             passage_lanes=lanes,
             alone=model.runtime.alone,
+            ran=metrics.ran,
+        )
+        metrics.observe(
+            lambda: {kind.value: self._scheduler.queued(kind) for kind in Kind},
+            model=model.id,
+            asked=model.runtime.asked,
+            used=model.runtime.provider,
+            device="cuda" if model.runtime.on_gpu else "cpu",
         )
         self._service = EmbedderService(
-            model, self._scheduler, self._limits, threads=lanes * model.runtime.threads
+            model,
+            self._scheduler,
+            self._limits,
+            threads=lanes * model.runtime.threads,
+            traces=Traces(telemetry.tracer),
         )
         self._health = health_aio.HealthServicer()
         self._server = aio.server(

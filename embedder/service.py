@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import grpc
 from grpc import aio
 
-from embedder import embed_pb2, embed_pb2_grpc, trace
+from embedder import embed_pb2, embed_pb2_grpc, traces
 from embedder.errors import (
     BadInput,
     Draining,
@@ -22,10 +22,12 @@ from embedder.errors import (
 )
 from embedder.limits import Limits
 from embedder.model import Model
+from embedder.otlp import UNTRACED
 from embedder.runtime import versions
-from embedder.scheduler import Kind, Scheduler
+from embedder.scheduler import Embedded, Kind, Scheduler
 from embedder.split import Passage, split
 from embedder.tokens import Tokens
+from embedder.traces import Traces
 
 Reply = TypeVar("Reply")
 Context = aio.ServicerContext[Any, Any]
@@ -46,9 +48,16 @@ class EmbedderService(embed_pb2_grpc.EmbedderServicer):
     """The protocol over one model."""
 
     def __init__(
-        self, model: Model, scheduler: Scheduler, limits: Limits, *, threads: int = 1
+        self,
+        model: Model,
+        scheduler: Scheduler,
+        limits: Limits,
+        *,
+        threads: int = 1,
+        traces: Traces | None = None,
     ) -> None:
         """Answer for a model; `threads` is what `Info` says of the cores in use."""
+        self._traces = traces or Traces(UNTRACED)
         self._threads = threads
         self._model = model
         self._scheduler = scheduler
@@ -76,7 +85,7 @@ class EmbedderService(embed_pb2_grpc.EmbedderServicer):
                 model=self._model.id, dims=self._model.spec.dims, embedding=embedding
             )
 
-        return await _answered(answer, context)
+        return await self._answered("EmbedQuery", answer, context)
 
     async def EmbedPassages(  # noqa: N802
         self, request: embed_pb2.EmbedPassagesRequest, context: Context
@@ -93,7 +102,7 @@ class EmbedderService(embed_pb2_grpc.EmbedderServicer):
                 model=self._model.id, dims=self._model.spec.dims, embeddings=embeddings
             )
 
-        return await _answered(answer, context)
+        return await self._answered("EmbedPassages", answer, context)
 
     async def Split(  # noqa: N802
         self, request: embed_pb2.SplitRequest, context: Context
@@ -115,7 +124,7 @@ class EmbedderService(embed_pb2_grpc.EmbedderServicer):
                 self._splits -= 1
             return embed_pb2.SplitReply(model=self._model.id, texts=done)
 
-        return await _answered(answer, context)
+        return await self._answered("Split", answer, context)
 
     async def Info(  # noqa: N802
         self,
@@ -143,6 +152,20 @@ class EmbedderService(embed_pb2_grpc.EmbedderServicer):
         self._tokenizing.shutdown(wait=False, cancel_futures=True)
         self._splitting.shutdown(wait=False, cancel_futures=True)
 
+    async def _answered(
+        self, method: str, answer: Callable[[], Awaitable[Reply]], context: Context
+    ) -> Reply:
+        """Run a call in its trace; our errors become its status."""
+        with self._traces.call(method, context.invocation_metadata() or ()) as call:
+            try:
+                reply = await answer()
+            except EmbedderError as error:
+                code = CODES.get(type(error), grpc.StatusCode.INTERNAL)
+                call.status = code.name
+                await context.abort(code, error.detail)
+            call.status = grpc.StatusCode.OK.name
+            return reply
+
     async def _embed(
         self, kind: Kind, texts: Sequence[Tokens], deadline: float | None
     ) -> list[embed_pb2.Embedding]:
@@ -152,6 +175,7 @@ class EmbedderService(embed_pb2_grpc.EmbedderServicer):
         finally:
             for future in futures:  # the caller went away, or one failed: the rest is for nobody
                 future.cancel()
+            _note(futures)
         return [
             embed_pb2.Embedding(vector=vector, tokens=len(tokens), truncated=tokens.truncated)
             for vector, tokens in zip(vectors, texts, strict=True)
@@ -212,15 +236,16 @@ class EmbedderService(embed_pb2_grpc.EmbedderServicer):
             raise BadInput(f"{len(texts)} texts are over the limit of {self._limits.texts}")
 
 
-async def _answered(answer: Callable[[], Awaitable[Reply]], context: Context) -> Reply:
-    """Run a call in its trace; our errors become its status."""
-    token = trace.current.set(trace.read(context.invocation_metadata() or ()))
-    try:
-        return await answer()
-    except EmbedderError as error:
-        await context.abort(CODES.get(type(error), grpc.StatusCode.INTERNAL), error.detail)
-    finally:
-        trace.current.reset(token)
+def _note(futures: Sequence[Embedded]) -> None:
+    """Put the wait and the runs of these on the call's trace."""
+    call, over = traces.current.get(), [future for future in futures if future.ended]
+    if call is None or not over:
+        return
+    begun = min(future.begun for future in over)
+    call.parts += [
+        traces.Part("queue", min(future.queued for future in over), begun, len(over)),
+        traces.Part("run", begun, max(future.ended for future in over), len(over)),
+    ]
 
 
 def _deadline(context: Context) -> float | None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from golden import bench as benches
-from golden import growth, heavy, judged, lexicon, tables, upserts
+from golden import growth, heavy, judged, lexicon, rescore_cost, syncing, tables, upserts
 from golden.backends import InProcess
 from golden.options import (
     ErrorsShown,
@@ -137,6 +137,46 @@ def bench_upsert(name: str, corpora: Path | None, as_json: bool) -> None:
     """CPU of changing one document of a full index, a commit each."""
     with ErrorsShown():
         report = upserts.run(judged.corpus_path(folder_of(corpora), name))
+    out(report, tables.flat(report), as_json=as_json)
+
+
+@bench.command("prefetch")
+@click.option("--model", default="multilingual-e5-small", show_default=True, help="The sidecar's.")
+@click.option("--calls", type=click.IntRange(min=1), default=1_000, show_default=True)
+@click.option("--budget-ms", type=click.IntRange(min=50), default=300, show_default=True)
+@json_option
+def bench_prefetch(model: str, calls: int, budget_ms: int, as_json: bool) -> None:
+    """Whether any prefetch is late, with the sidecar paused and tenants away; needs `fleet`."""
+    with ErrorsShown():
+        from golden import prefetching  # only here: it needs psutil
+
+        report = prefetching.run(model=model, calls=calls, budget_ms=budget_ms, progress=_tell)
+    out(report, tables.flat(report), as_json=as_json)
+
+
+@bench.command("rescore")
+@click.option("--candidates", type=click.IntRange(min=1), default=250, show_default=True)
+@click.option("--passages", type=click.IntRange(min=1), default=8, show_default=True)
+@click.option("--dims", type=click.IntRange(min=2), default=384, show_default=True)
+@json_option
+def bench_rescore(candidates: int, passages: int, dims: int, as_json: bool) -> None:
+    """CPU of rescoring one search, and how exact its cosines are."""
+    report = rescore_cost.run(candidates=candidates, passages=passages, dims=dims)
+    out(report, tables.flat(report), as_json=as_json)
+
+
+def _tell(text: str) -> None:
+    click.echo(text, err=True)
+
+
+@bench.command("sync")
+@set_option
+@corpora_option
+@json_option
+def bench_sync(name: str, corpora: Path | None, as_json: bool) -> None:
+    """Bytes and seconds of a first sync, an unchanged one, 1% changed and 1% deleted."""
+    with ErrorsShown(), progress("sync", 4) as advance:
+        report = syncing.run(judged.corpus_path(folder_of(corpora), name), progress=advance)
     out(report, tables.flat(report), as_json=as_json)
 
 

@@ -9,7 +9,17 @@ from typing import Any, TypeVar
 
 import click
 
-from golden import ablation, compare, judged, lexicon, rescoring, runner, sidecars, tables
+from golden import (
+    ablation,
+    compare,
+    judged,
+    lexicon,
+    rescoring,
+    runner,
+    sidecars,
+    tables,
+    typing_speed,
+)
 from golden import cases as golden_cases
 from golden import robustness as probing
 from golden.answers import Backend
@@ -34,6 +44,8 @@ __all__ = ["bench", "golden"]
 MODEL = "multilingual-e5-small"
 
 Command = TypeVar("Command", bound=Callable[..., object])
+
+bench.add_command(typing_speed.page_command)
 
 _against = click.option(
     "--against",

@@ -9,8 +9,15 @@ from typing import Any
 
 import click
 
-from golden import tables
-from golden.options import ErrorsShown, json_option, out
+from golden import judged, tables
+from golden.options import (
+    ErrorsShown,
+    corpora_option,
+    folder_of,
+    json_option,
+    out,
+    set_option,
+)
 from service.errors import SetupError
 
 _store_option = click.option(
@@ -81,6 +88,89 @@ def fleet_chaos(minutes: float, seed: int, log: Path, kind: str, as_json: bool) 
     with ErrorsShown():
         report = _part("chaos").run(minutes=minutes, seed=seed, kind=kind, log=log, progress=_tell)
     out(report, tables.flat(report), as_json=as_json)
+
+
+_model_option = click.option(
+    "--model", default="use-multilingual-v3", show_default=True, help="A model folder, or its name."
+)
+_documents_option = click.option(
+    "--documents", "documents_most", default=2_000, show_default=True, help="The set's first ones."
+)
+
+
+@fleet.command("semantic")
+@set_option
+@corpora_option
+@_model_option
+@_documents_option
+@json_option
+def fleet_semantic(
+    name: str, corpora: Path | None, model: str, documents_most: int, as_json: bool
+) -> None:
+    """Fill a tenant with vectors, ask; kill and pause the sidecar; see it come back."""
+    with ErrorsShown():
+        judged_set = judged.load(folder_of(corpora), name)
+        part = _part("semantic")
+        report = part.run(judged_set, model, documents_most=documents_most, progress=_tell)
+    out(report, tables.flat(report), as_json=as_json)
+
+
+@fleet.command("backfill")
+@set_option
+@corpora_option
+@_model_option
+@click.option(
+    "--documents", "documents_most", default=600, show_default=True, help="The set's first ones."
+)
+@json_option
+def fleet_backfill(
+    name: str, corpora: Path | None, model: str, documents_most: int, as_json: bool
+) -> None:
+    """Queries beside a busy sidecar, the backfill's rate, and what kills cost."""
+    with ErrorsShown():
+        judged_set = judged.load(folder_of(corpora), name)
+        part = _part("backfill")
+        report = part.run(judged_set, model, documents_most=documents_most, progress=_tell)
+    out(report, tables.flat(report), as_json=as_json)
+
+
+@fleet.command("states")
+@click.option("--queries", type=click.IntRange(min=100), default=2_000, show_default=True)
+@click.option("--model", help="A model folder, or its name.  [default: the tiny one, built here]")
+@json_option
+def fleet_states(queries: int, model: str | None, as_json: bool) -> None:
+    """Do bodies, headers, spans and counters say the same of every query, whatever breaks?"""
+    with ErrorsShown():
+        report = _part("states").run(queries, model=model, progress=_tell)
+    out(report, tables.flat(report), as_json=as_json)
+
+
+@fleet.command("telemetry")
+@set_option
+@corpora_option
+@click.option(
+    "--documents", "documents_most", default=12_000, show_default=True, help="The set's first ones."
+)
+@json_option
+def fleet_telemetry(name: str, corpora: Path | None, documents_most: int, as_json: bool) -> None:
+    """CPU of a query with telemetry off, on, and on with a collector that is not there."""
+    with ErrorsShown():
+        judged_set = judged.load(folder_of(corpora), name)
+        part = _part("telemetry")
+        report = part.run(judged_set, documents_most=documents_most, progress=_tell)
+    out(report, tables.flat(report), as_json=as_json)
+
+
+@fleet.command("incident")
+@click.option("--model", help="A model folder, or its name.  [default: the tiny one, built here]")
+@click.option("--prometheus", "program", help="The program.  [default: the one installed]")
+@json_option
+def fleet_incident(model: str | None, program: str | None, as_json: bool) -> None:
+    """Kill the sidecar, stop Litestream: how soon are the alerts of a real Prometheus true?"""
+    with ErrorsShown():
+        part = _part("incident")
+        report = part.run(model=model, program=program, progress=_tell)
+    out(report, part.table(report), as_json=as_json)
 
 
 def _scale_table(report: dict[str, Any]) -> Iterator[str]:

@@ -32,16 +32,19 @@ from service.http.node import (
     Tenants,
     WriterParts,
 )
+from service.http.pages import PAGES
 from service.http.routes import ROUTES, http_error, known_error
 from service.search import engine
 from service.semantic.lane import Lane
 from service.settings import Settings
 from service.telemetry.backfill import Progress
+from service.telemetry.processes import observe_process
 from service.telemetry.searches import SearchTelemetry, search_telemetry
 from service.tenancy.registry import Registry
 from service.tenancy.view import RegistryView
 
 Resources = Sequence[AbstractContextManager[object]]
+Observe = Callable[[SearchTelemetry], None]
 
 
 def create_reader_app(
@@ -53,6 +56,7 @@ def create_reader_app(
     resources: Resources = (),
     writer_url: str | None = None,
     lane: Lane | None = None,
+    observe: Observe | None = None,
     search: SearchFunction = engine.search,
 ) -> Starlette:
     """A reader: searches replicas, writes nothing.
@@ -66,6 +70,7 @@ def create_reader_app(
             `files` and `view` may be among them.
         writer_url: where callers that want to write are told to go.
         lane: the semantic lane; None where there is no sidecar.
+        observe: adds what the parts tell that only the caller knows, once there is telemetry.
         search: one query over one open index.
     """
     return _create(
@@ -77,6 +82,7 @@ def create_reader_app(
         resources,
         search=search,
         lane=lane,
+        observe=observe,
         writer=None,
         writer_url=writer_url,
     )
@@ -93,6 +99,7 @@ def create_writer_app(
     resources: Resources = (),
     lane: Lane | None = None,
     backfill: Progress | None = None,
+    observe: Observe | None = None,
     search: SearchFunction = engine.search,
 ) -> Starlette:
     """A writer: takes batches and administers; searches too.
@@ -107,6 +114,7 @@ def create_writer_app(
         resources: see `create_reader_app`.
         lane: the semantic lane; None where there is no sidecar.
         backfill: how far its backfill is; None where there is no sidecar.
+        observe: see `create_reader_app`.
         search: one query over one open index.
     """
     return _create(
@@ -118,6 +126,7 @@ def create_writer_app(
         resources,
         search=search,
         lane=lane,
+        observe=observe,
         writer=WriterParts(
             tenants,
             Administration(registry, lifecycle) if registry and lifecycle else None,
@@ -136,6 +145,7 @@ def _create(
     *,
     search: SearchFunction,
     lane: Lane | None,
+    observe: Observe | None,
     writer: WriterParts | None,
     writer_url: str | None = None,
 ) -> Starlette:
@@ -143,8 +153,12 @@ def _create(
     resources = (*resources, lane)
 
     def node(telemetry: SearchTelemetry) -> Node:
+        lane.traced_by(telemetry.tracer)
         if writer is not None and writer.backfill is not None:
             telemetry.observe_backfill(writer.backfill)
+        observe_process(telemetry.meter)
+        if observe is not None:
+            observe(telemetry)
         return Node(
             role=role,
             settings=settings,
@@ -160,6 +174,12 @@ def _create(
                 waiting=settings.search_queue,
                 patience_ms=settings.search_deadline_ms,
                 name="searches",
+            ),
+            prefetches=Gate(
+                running=settings.prefetch_threads,
+                waiting=settings.prefetch_queue,
+                patience_ms=settings.prefetch_ms_most,
+                name="prefetches",
             ),
             waits=Gate(
                 running=settings.waiting_threads,
@@ -189,10 +209,10 @@ def _create(
         )
 
     app = Starlette(
-        routes=ROUTES,
+        routes=(*ROUTES, *PAGES),
         middleware=[Middleware(Envelope)],
         exception_handlers={MemlaneError: known_error, HTTPException: http_error},
-        lifespan=_lifespan(role, counters, resources, node),
+        lifespan=_lifespan(role, settings, counters, resources, node),
     )
     app.router.redirect_slashes = False
     return app
@@ -200,6 +220,7 @@ def _create(
 
 def _lifespan(
     role: Role,
+    settings: Settings,
     counters: Path,
     resources: Resources,
     node: Callable[[SearchTelemetry], Node],
@@ -207,7 +228,7 @@ def _lifespan(
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[dict[str, object]]:
         with ExitStack() as stack:
-            telemetry = stack.enter_context(search_telemetry(role, counters))
+            telemetry = stack.enter_context(search_telemetry(role, counters, settings))
             for resource in resources:
                 # In a thread: starting may block on the object store.
                 await run_sync(stack.enter_context, resource)

@@ -8,11 +8,14 @@ import click
 
 from golden.commands import bench, golden
 from golden.fleet_commands import fleet
+from service.commands.doctor import doctor
 from service.commands.embedder import embedder
 from service.commands.index import index
+from service.commands.mcp import mcp
 from service.commands.models import model
 from service.commands.push import push
 from service.commands.search import search
+from service.commands.sync import sync
 from service.commands.tenants import key, tenant
 from service.commands.up import reader, up, writer
 
@@ -32,8 +35,11 @@ commands = (
     tenant,
     key,
     push,
+    sync,
+    doctor,
     index,
     search,
+    mcp,
     golden,
     bench,
     fleet,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from service import settings
 from service.http import problems
+from service.telemetry import names
 
 ROOT = Path(__file__).parent.parent / "docs"
 
@@ -23,6 +24,16 @@ def pages() -> dict[str, str]:
             " `status`, `detail` (what happened), `hint` (what to do next), `request_id`.\n"
             "Generated from `service/http/problems.py` by `python -m service.docs`.\n\n"
             + problems.table()
+        ),
+        "METRICS.md": (
+            "# Metrics\n\nEvery metric that leaves a process over OTLP, and its name in Prometheus."
+            " `docs/SLO.md` says what is promised of them, `docs/RUNBOOK.md` what to do. Nothing"
+            " leaves unless OpenTelemetry's own variables say where to:"
+            " `OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_EXPORTER_OTLP_PROTOCOL` (`http/protobuf` or"
+            " `grpc`), and `OTEL_METRIC_EXPORT_INTERVAL=5000`, since alerts are as late as that."
+            " In Prometheus `job` is `memlane/` and the service's name, `instance` is host,"
+            " process and a random part.\nGenerated"
+            " from `service/telemetry/names.py` by `python -m service.docs`.\n\n" + names.table()
         ),
     }
 

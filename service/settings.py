@@ -55,7 +55,31 @@ class Settings:
     get_bytes: int = _setting(
         1 * MIB, "largest `documents:get` answer; what does not fit is cut and said to be"
     )
+    timeline_rows: int = _setting(50, "most documents of a timeline on each side")
+    mcp_tokens: int = _setting(
+        4_000, "tokens of one answer over MCP, unless the call asks for fewer or more", least=400
+    )
+    mcp_tokens_most: int = _setting(
+        20_000,
+        "most tokens that a call over MCP may ask for; clients refuse longer ones",
+        least=400,
+    )
+    prefetch_ms: int = _setting(300, "budget of a prefetch that names none")
+    prefetch_ms_most: int = _setting(2_000, "longest budget of a prefetch")
+    prefetch_reserve_ms: int = _setting(
+        25, "kept back from a prefetch's budget for writing the answer, and for a late wake-up"
+    )
+    prefetch_tail_ms: int = _setting(
+        40, "kept back from the wait for a prefetch's vector, to rank and to cut snippets"
+    )
+    manifest_rows: int = _setting(
+        50_000, "most documents in one answer of `manifest/{bucket}`; about 80 bytes each"
+    )
     search_deadline_ms: int = _setting(5_000, "longest a search may wait for `min_version` and run")
+
+    page_session_ms: int = _setting(
+        7 * 86_400_000, "how long the search page remembers a key; a revoked one ends at once"
+    )
 
     # --- what a tenant may hold
     tenant_documents: int = _setting(2_000_000, "most documents of one tenant")
@@ -71,6 +95,10 @@ class Settings:
     )
     search_threads: int = _setting(4, "searches running at once in one worker")
     search_queue: int = _setting(256, "searches waiting in one worker before it answers 503")
+    prefetch_threads: int = _setting(
+        2, "prefetches running at once in one worker, beside its searches: these may take longer"
+    )
+    prefetch_queue: int = _setting(64, "prefetches waiting in one worker before it answers empty")
     waiting_threads: int = _setting(
         32, "searches waiting for a replica to catch up or arrive, in one worker"
     )
@@ -229,6 +257,43 @@ class Settings:
     )
     backfill_attempts: int = _setting(
         3, "failures of one document's passage before the document is given up"
+    )
+
+    # --- what is told of searches
+    trace_percent: int = _setting(
+        100,
+        "share of the traces that are sent to the collector; those of searches that were slow,"
+        " failed, or went without vectors against anybody's wish are sent in any case",
+        least=0,
+    )
+    trace_slow_ms: int = _setting(250, "a request that takes this long is slow")
+    trace_spans: int = _setting(
+        2_048, "spans waiting in one process for the collector; more are dropped and counted"
+    )
+
+    # --- a tenant's machine that syncs
+    sync_batch_lines: int = _setting(1_000, "most documents that a sync sends at once")
+    sync_batch_bytes: int = _setting(4 * MIB, "most bytes that a sync sends at once")
+    sync_line_bytes: int = _setting(
+        2 * MIB, "largest document a sync sends, as a line; below the service's `line_bytes`"
+    )
+    sync_note_bytes: int = _setting(
+        512 * KIB, "largest part of a transcript that is one document; longer ones become several"
+    )
+    sync_file_bytes: int = _setting(
+        1024 * MIB, "largest file of a source that is read; others are reported and skipped"
+    )
+    sync_files: int = _setting(200_000, "most files of one source")
+    sync_shrink_percent: int = _setting(
+        90,
+        "a source that lost more than this share of its documents since the last sync asks first",
+    )
+    sync_poll_ms: int = _setting(5_000, "how often `sync --watch` looks at its sources")
+    sync_refresh_ms: int = _setting(
+        300_000, "how often `sync --watch` compares with the service when nothing changed here"
+    )
+    sync_busy_ms: int = _setting(
+        5_000, "longest a sync waits for a source's database that another process has locked"
     )
 
     @classmethod

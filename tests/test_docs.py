@@ -32,7 +32,7 @@ def test_every_command_of_the_readme_exists_with_its_options() -> None:
     assert len(commands_in_readme()) >= 8
     for words in commands_in_readme():
         path = words[:1]
-        if words[0] in ("tenant", "key", "golden", "bench", "fleet"):
+        if words[0] in ("tenant", "key", "golden", "bench", "fleet", "index", "model"):
             path = words[:2]
         told = CliRunner().invoke(main, [*path, "--help"])
         assert told.exit_code == 0, f"memlane {' '.join(path)}"

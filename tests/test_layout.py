@@ -39,7 +39,7 @@ IMPURE = {"os", "io", "time", "random", "socket", "pathlib", "subprocess", "apsw
 
 
 def modules() -> Iterator[tuple[str, Path, ast.Module]]:
-    for package in ("service", "embedder", "golden"):
+    for package in ("memlane", "service", "embedder", "golden"):
         for path in sorted((ROOT / package).rglob("*.py")):
             name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
             yield name, path, ast.parse(path.read_text())
@@ -115,12 +115,26 @@ def test_the_embedder_and_the_service_share_only_the_protocol() -> None:
     assert wrong == []
 
 
+def test_the_client_stands_alone_and_only_the_client_side_uses_it() -> None:
+    users = ("memlane", "service.sources", "service.commands", "golden")
+    wrong = [
+        f"{name} -> {target}"
+        for name, _, tree in modules()
+        for target in imports(tree)
+        if (name.startswith("memlane") and target.startswith(("service", "embedder", "golden")))
+        or (target.split(".")[0] == "memlane" and not name.startswith(users))
+    ]
+    assert wrong == []
+
+
 def test_only_one_module_opens_sqlite_files_of_tenants() -> None:
     """Any other connection could checkpoint behind Litestream's back; see index/connection.py."""
     allowed = {
         "service/index/connection.py",
         "service/replica/cache.py",
+        "service/sources/database.py",  # the client side: files of other programs, its own state
         "golden/peers/fts5.py",  # a peer's tables in memory: no tenant's file
+        "golden/rescore_cost.py",  # made-up vectors in memory
     }
     wrong = []
     for _, path, tree in modules():
@@ -136,7 +150,7 @@ def test_only_one_module_opens_sqlite_files_of_tenants() -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("package", ["service", "embedder", "golden", "tests"])
+@pytest.mark.parametrize("package", ["memlane", "service", "embedder", "golden", "tests"])
 def test_files_hold_one_noun_of_bounded_size(package: str) -> None:
     long = {
         str(path.relative_to(ROOT)): lines

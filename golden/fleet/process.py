@@ -118,6 +118,16 @@ class Tree:
                     times.user + times.system,
                 )
 
+    def cpu_s(self, *words: str) -> float:
+        """CPU seconds so far of the processes whose command or environment holds all the words."""
+        spent = 0.0
+        for process in self.processes():
+            with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                if all(word in _described(process) for word in words):
+                    times = process.cpu_times()
+                    spent += times.user + times.system
+        return spent
+
     def told(self, lines: int = 5) -> str:
         """The end of its log."""
         text = self._log.read_text(errors="replace") if self._log.exists() else ""

@@ -69,14 +69,17 @@ class Fleet:
         store: objects.Objects,
         *,
         writers: int,
-        readers: int,
         environ: Mapping[str, str],
+        writer_environ: Mapping[str, str],
+        reader_environs: Sequence[Mapping[str, str]],
     ) -> None:
         self.store = store
         self._folder = folder
         self._environ = dict(environ) | dict(store.environ)
-        self.writers = [self._node("writer", number) for number in range(writers)]
-        self.readers = [self._node("reader", number) for number in range(readers)]
+        self.writers = [self._node("writer", number, writer_environ) for number in range(writers)]
+        self.readers = [
+            self._node("reader", number, own) for number, own in enumerate(reader_environs)
+        ]
         self.http = httpx.Client(
             timeout=CALL_S, limits=httpx.Limits(max_connections=64), trust_env=False
         )
@@ -183,7 +186,7 @@ class Fleet:
 
     # --- inside
 
-    def _node(self, role: str, number: int) -> Node:
+    def _node(self, role: str, number: int, environ: Mapping[str, str]) -> Node:
         name = f"{role}-{number}"
         folder = self._folder / name
         (port,) = free_ports(1)
@@ -196,7 +199,7 @@ class Fleet:
             name,
             [sys.executable, "-m", "service", role, *options],
             log=self._folder / f"{name}.log",
-            environ=self._environ,
+            environ=self._environ | dict(environ),
         )
         return Node(tree, f"http://127.0.0.1:{port}", folder)
 
@@ -217,8 +220,13 @@ def running(
     readers: int = 1,
     keep: Path | None = None,
     environ: Mapping[str, str] | None = None,
+    writer_environ: Mapping[str, str] | None = None,
+    reader_environs: Sequence[Mapping[str, str]] | None = None,
 ) -> Iterator[Fleet]:
     """A fleet for the block; its folder goes with it unless `keep` names one.
+
+    `environ` is for all its processes, `writer_environ` for all writers; `reader_environs` has one
+    for each reader, and says how many there are.
 
     Raises:
         SetupError: the store's server is not installed.
@@ -230,8 +238,9 @@ def running(
         folder,
         objects.make(kind, folder / "store"),
         writers=writers,
-        readers=readers,
         environ=environ or {},
+        writer_environ=writer_environ or {},
+        reader_environs=reader_environs or [{}] * readers,
     )
     try:
         fleet.start()

@@ -12,6 +12,7 @@ import click
 import httpx
 import orjson
 
+import memlane
 from service.errors import MemlaneError, SetupError
 from service.roles.folders import Folders, read_node
 
@@ -48,7 +49,7 @@ def errors_shown() -> Iterator[None]:
     """Turn our errors into two lines on stderr and exit status 1."""
     try:
         yield
-    except MemlaneError as error:
+    except (MemlaneError, memlane.MemlaneError) as error:
         say(f"memlane: {error.detail}")
         if error.hint:
             say(f"  {error.hint}")
@@ -110,24 +111,15 @@ def call(
     Raises:
         SetupError: no answer, or one that is an error, with its own words.
     """
+    # Once: a person at a terminal would rather know, and not every call may be repeated.
+    limits = memlane.Limits(attempts=1, timeout_s=timeout_s)
     try:
-        answer = httpx.request(
-            method,
-            url,
-            json=body,
-            headers={"authorization": f"Bearer {key}"},
-            timeout=timeout_s,
-        )
-    except httpx.HTTPError as error:
-        raise SetupError(
-            f"{url} does not answer ({type(error).__name__})", hint="Check the address."
-        ) from error
-    if answer.is_error:
-        raise refusal(answer)
-    try:
-        return answer.json()
-    except ValueError:
-        return {}
+        with memlane.Client(url, key, limits=limits) as client:
+            return client.call(method, "", body)
+    except memlane.Refused as error:
+        raise SetupError(f"{error.status}: {error.detail}", hint=error.hint) from None
+    except memlane.MemlaneError as error:
+        raise SetupError(error.detail, hint=error.hint) from error
 
 
 def refusal(answer: httpx.Response) -> SetupError:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from memlane.shapes import Durability
 from service.commands.console import (
     connection,
     data_option,
@@ -69,7 +70,7 @@ def push_file(
     *,
     quiet: bool,
     keep_valid: bool = False,
-    durability: str = "local",
+    durability: Durability = "local",
 ) -> Summary:
     """Push a file with a progress bar on stderr.
 

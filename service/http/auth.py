@@ -1,16 +1,28 @@
-"""Who asks: `Authorization: Bearer <key>` names a tenant and its rights."""
+"""Who asks: `Authorization: Bearer <key>` names a tenant and its rights.
+
+A search page's cookie does too, for the requests that the page itself makes, and only to search.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import time
 from functools import partial
+from typing import Final
 
 from anyio.to_thread import run_sync
 from starlette.requests import Request
 
 from service.errors import Forbidden, Unauthorized
+from service.http import cookies
+from service.http.middleware import STATE_SPAN
 from service.http.node import Node
 from service.tenancy.records import Tenant
 from service.tenancy.view import Grant, RegistryBusy
+
+PAGE_COOKIE: Final = "memlane_page"
+PAGE_SCOPE: Final = "search page"
+"""What the cookie is signed for."""
 
 
 async def authenticate(node: Node, request: Request) -> Grant:
@@ -21,11 +33,15 @@ async def authenticate(node: Node, request: Request) -> Grant:
         Forbidden: its tenant is suspended.
         Unavailable: this node has no registry at hand.
     """
-    key = _bearer(request)
+    digest = _signed_in(node, request)
+    by_page = digest is not None
+    if digest is None:
+        digest = node.view.digest(_bearer(request))
     try:
-        return node.view.authenticate(key, wait_ms=0)
+        grant = node.view.recognize(digest, wait_ms=0)
     except RegistryBusy:  # rare: a change is just coming in; wait for it off the event loop
-        return await run_sync(partial(node.view.authenticate, key))
+        grant = await run_sync(partial(node.view.recognize, digest))
+    return dataclasses.replace(grant, scopes=_of_a_page(grant.scopes)) if by_page else grant
 
 
 async def tenant_with(node: Node, request: Request, scope: str) -> Tenant:
@@ -36,11 +52,47 @@ async def tenant_with(node: Node, request: Request, scope: str) -> Tenant:
         Forbidden: the key lacks the scope, or belongs to no tenant.
         Unavailable: this node has no registry at hand.
     """
-    grant = await authenticate(node, request)
+    tenant = _tenant(await authenticate(node, request), scope)
+    getattr(request.state, STATE_SPAN).set_attribute("memlane.tenant", tenant.name)
+    return tenant
+
+
+def searcher(grant: Grant) -> Tenant:
+    """The tenant that a grant lets search.
+
+    Raises:
+        Forbidden: it lacks the scope `search`, or belongs to no tenant.
+    """
+    return _tenant(grant, "search")
+
+
+def _tenant(grant: Grant, scope: str) -> Tenant:
     grant.require(scope)
     if grant.tenant is None:
         raise Forbidden("this key belongs to no tenant", hint="Use one of the tenant's keys.")
     return grant.tenant
+
+
+def _of_a_page(scopes: tuple[str, ...]) -> tuple[str, ...]:
+    """What a key may do through a page: a cookie is no way to write or administer."""
+    return tuple(scope for scope in scopes if scope == "search")
+
+
+def _signed_in(node: Node, request: Request) -> bytes | None:
+    """The digest of the key that somebody gave the page this request comes from, if one did.
+
+    Raises:
+        Unauthorized: that was too long ago, or its cookie is not ours.
+    """
+    if "authorization" in request.headers or not cookies.from_own_page(request):
+        return None
+    value = cookies.value_of(request, PAGE_COOKIE)
+    if value is None:
+        return None
+    subject = cookies.read(node.view.derived("page"), value, PAGE_SCOPE, int(time.time()))
+    if subject is None:
+        raise Unauthorized("this session has ended", hint="Give the key again.")
+    return bytes.fromhex(subject)
 
 
 def _bearer(request: Request) -> str:

@@ -45,6 +45,7 @@ def _health(node: Node) -> dict[str, object]:
             f"{state}/{reason}" if reason else state: count
             for (_, state, reason), count in node.telemetry.totals().items()
         },
+        "spans": node.telemetry.spans(),
         **({"backfill": backfill()} if backfill is not None else {}),
         "ready": bool(health["ready"]) and registry_version is not None,
         "reasons": reasons,

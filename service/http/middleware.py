@@ -8,10 +8,19 @@ import re
 import time
 import traceback
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 import anyio
+from opentelemetry.trace import (
+    INVALID_SPAN,
+    Span,
+    StatusCode,
+    format_span_id,
+    format_trace_id,
+    get_current_span,
+)
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -32,6 +41,11 @@ _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _TOKEN: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
 STATE_ID: Final = "request_id"
 STATE_PHASES: Final = "phases"
+STATE_SPAN: Final = "span"
+UNTRACED: Final = ("/healthz", "/readyz")
+TRACE_HEADERS: Final = (b"traceparent", b"tracestate")
+"""W3C Trace Context. Baggage is not taken on: it could carry anything to the collector."""
+SERVER_FAULT: Final = 500
 
 
 class Envelope:
@@ -51,6 +65,15 @@ class Envelope:
             await self._app(scope, receive, send)
             return
         exchange = _Exchange(scope, receive, send)
+        with _span(scope) as span:
+            try:
+                await self._serve(scope, exchange)
+            finally:
+                exchange.describe(span)
+                exchange.log()
+        await exchange.linger()
+
+    async def _serve(self, scope: Scope, exchange: _Exchange) -> None:
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
@@ -64,9 +87,6 @@ class Envelope:
                 )
                 answer = problem_response(sorry, exchange.request_id)
                 await answer(scope, exchange.receive, exchange.send)
-        finally:
-            exchange.log()
-        await exchange.linger()
 
 
 class _Exchange:
@@ -84,6 +104,7 @@ class _Exchange:
         state = scope.setdefault("state", {})
         state[STATE_ID] = self.request_id
         state[STATE_PHASES] = {}
+        state[STATE_SPAN] = INVALID_SPAN
 
     async def receive(self) -> Message:
         message = await self._receive()
@@ -111,22 +132,69 @@ class _Exchange:
                 message = await self.receive()
                 seen += len(message.get("body", b""))
 
+    def describe(self, span: Span) -> None:
+        """Put what is known of the exchange on its span, as the HTTP conventions name it.
+
+        The route only: the address itself may hold what is a tenant's own.
+        """
+        if not span.is_recording():
+            return
+        method, route = self.scope["method"], self._route()
+        span.update_name(f"{method} {route}" if route else method)
+        span.set_attributes(
+            {
+                "http.request.method": method,
+                "http.response.status_code": self.status,
+                "memlane.request_id": self.request_id,
+            }
+        )
+        if route:
+            span.set_attribute("http.route", route)
+        if self.status >= SERVER_FAULT:
+            span.set_status(StatusCode.ERROR)
+
     def log(self) -> None:
         if not access_log.isEnabledFor(logging.INFO):
             return
-        route = self.scope.get("route")
-        line = {
+        line: dict[str, object] = {
             "request_id": self.request_id,
             "method": self.scope["method"],
-            "route": getattr(route, "path", None),
+            "route": self._route(),
             "status": self.status,
             "bytes": self._sent_bytes,
             "took_ms": round(self._elapsed_ms(), 3),
         }
+        context = get_current_span().get_span_context()
+        if context.is_valid:
+            line |= {
+                "trace_id": format_trace_id(context.trace_id),
+                "span_id": format_span_id(context.span_id),
+            }
         access_log.info("%s", json.dumps(line))
+
+    def _route(self) -> str | None:
+        path: str | None = getattr(self.scope.get("route"), "path", None)
+        return path
 
     def _elapsed_ms(self) -> float:
         return (time.perf_counter() - self._begun) * 1_000
+
+
+@contextmanager
+def _span(scope: Scope) -> Iterator[Span]:
+    """The request's span; there is none for probes, and none before the node is up."""
+    node = scope["state"].get("node")
+    if node is None or scope["path"] in UNTRACED:
+        yield INVALID_SPAN
+        return
+    headers = {
+        name.decode("latin-1"): value.decode("latin-1")
+        for name, value in scope["headers"]
+        if name in TRACE_HEADERS
+    }
+    with node.telemetry.request_span(headers) as span:
+        scope["state"][STATE_SPAN] = span
+        yield span
 
 
 def _request_id(scope: Scope) -> str:

@@ -260,6 +260,7 @@ class Node:
     writer: WriterParts | None
     writer_url: str | None
     searches: Gate
+    prefetches: Gate
     waits: Gate
     batches: Gate
     administration: Gate

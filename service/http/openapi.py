@@ -13,28 +13,41 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import Response
 
+from service.http.openapi_calls import call, json_of, open_call, ref
+from service.http.openapi_reading import reading
 from service.http.problems import PROBLEMS
 from service.http.schemas import (
     ANALYSIS,
     BATCH_LINE,
     BATCH_RESULT,
-    DOCUMENTS,
-    GET_REQUEST,
     HEALTH,
     INDEX_STATUS,
     KEY_REQUEST,
     KEY_RESULT,
+    MANIFEST,
+    MANIFEST_ROWS,
     PROBLEM,
     RESTORE_REQUEST,
     RESTORE_RESULT,
-    SEARCH_PARAMETERS,
-    SEARCH_REQUEST,
-    SEARCH_RESULT,
     SEMANTIC_WEIGHT,
     TENANT,
     TENANTS,
     WARM_REQUEST,
     WARM_RESULT,
+)
+from service.http.schemas_reading import (
+    BOUNDED_RESULT,
+    COMPACT_RESULT,
+    DOCUMENTS,
+    GET_REQUEST,
+    PREFETCH_REQUEST,
+    PREFETCHED,
+    SEARCH_REQUEST,
+    SEARCH_RESULT,
+    TIMELINE,
+    TIMELINE_REQUEST,
+)
+from service.http.shapes import (
     Schema,
     fields,
     parameter,
@@ -43,10 +56,18 @@ from service.http.schemas import (
 _NAMED: Final[Mapping[str, Schema]] = {
     "SearchRequest": SEARCH_REQUEST,
     "SearchResult": SEARCH_RESULT,
+    "CompactResult": COMPACT_RESULT,
+    "BoundedResult": BOUNDED_RESULT,
+    "TimelineRequest": TIMELINE_REQUEST,
+    "Timeline": TIMELINE,
+    "PrefetchRequest": PREFETCH_REQUEST,
+    "Prefetched": PREFETCHED,
     "GetRequest": GET_REQUEST,
     "Documents": DOCUMENTS,
     "BatchLine": BATCH_LINE,
     "BatchResult": BATCH_RESULT,
+    "Manifest": MANIFEST,
+    "ManifestRows": MANIFEST_ROWS,
     "IndexStatus": INDEX_STATUS,
     "WarmRequest": WARM_REQUEST,
     "WarmResult": WARM_RESULT,
@@ -92,23 +113,12 @@ def openapi() -> dict[str, Any]:
 
 def _paths() -> dict[str, Any]:
     return {
-        "/v1/search": {
-            "post": _call("Search. Scope `search`.", "SearchResult", body="SearchRequest"),
-            "get": _call(
-                "Search, with the same fields as parameters. Scope `search`.",
-                "SearchResult",
-                parameters=SEARCH_PARAMETERS,
-            ),
-        },
-        "/v1/documents:get": {
-            "post": _call("Whole documents. Scope `search`.", "Documents", body="GetRequest")
-        },
+        **reading(),
         "/v1/documents:batch": {"post": _batch()},
-        "/v1/index": {
-            "get": _call("What the index holds and how fresh it is here.", "IndexStatus")
-        },
+        **_manifest(),
+        "/v1/index": {"get": call("What the index holds and how fresh it is here.", "IndexStatus")},
         "/v1/index:warm": {
-            "post": _call(
+            "post": call(
                 "Have a tenant on this node and keep it a while. Scope `search` for the key's own "
                 "tenant; scope `operator` for those that `tenants` names.",
                 "WarmResult",
@@ -116,7 +126,7 @@ def _paths() -> dict[str, Any]:
             )
         },
         "/v1/index:semantic": {
-            "post": _call(
+            "post": call(
                 "What vectors weigh for this tenant, in percent of the default; 0 turns them off."
                 " Scope `admin`; writer only.",
                 "SemanticWeight",
@@ -127,15 +137,15 @@ def _paths() -> dict[str, Any]:
             )
         },
         "/v1/analyze": {
-            "post": _call(
+            "post": call(
                 "How a text is cut into terms, and how it would be read as a query.",
                 "Analysis",
                 body=fields(required=("text",), text={"type": "string"}),
             )
         },
         "/v1/admin/tenants": {
-            "get": _call("All tenants. Scope `operator`; writer only.", "Tenants"),
-            "post": _call(
+            "get": call("All tenants. Scope `operator`; writer only.", "Tenants"),
+            "post": call(
                 "Create a tenant. Scope `operator`; writer only.",
                 "Tenant",
                 body=fields(
@@ -149,7 +159,7 @@ def _paths() -> dict[str, Any]:
         **_lifecycle(),
         "/v1/export": {"get": _export()},
         "/v1/admin/keys": {
-            "post": _call(
+            "post": call(
                 "Make a key; it is shown this once. Scope `operator`, or `admin` for the key's "
                 "own tenant; writer only.",
                 "KeyResult",
@@ -157,16 +167,43 @@ def _paths() -> dict[str, Any]:
                 status="201",
             )
         },
-        "/v1/openapi.json": {"get": _open("This document.", {"type": "object"})},
+        "/v1/openapi.json": {"get": open_call("This document.", {"type": "object"})},
         "/v1/problems/{slug}": {
-            "get": _open(
+            "get": open_call(
                 "What a problem's `type` means.",
                 {"type": "object"},
                 parameters=[parameter("slug", {"type": "string"}, where="path", required=True)],
             )
         },
-        "/healthz": {"get": _open("This worker is alive.", {"type": "object"})},
+        "/healthz": {"get": open_call("This worker is alive.", {"type": "object"})},
         "/readyz": {"get": _ready()},
+    }
+
+
+def _manifest() -> dict[str, Any]:
+    least = parameter("min_version", {"type": "integer", "minimum": 0})
+    bucket = parameter(
+        "bucket",
+        {"type": "string", "pattern": "^[0-9a-f]{1,2}$"},
+        where="path",
+        required=True,
+        about="The first one or two hex digits of the keys.",
+    )
+    return {
+        "/v1/manifest": {
+            "get": call(
+                "A digest of each of the 256 buckets of documents. Scope `sync`.",
+                "Manifest",
+                parameters=[least],
+            )
+        },
+        "/v1/manifest/{bucket}": {
+            "get": call(
+                "What the documents of a bucket are, by key. Scope `sync`.",
+                "ManifestRows",
+                parameters=[bucket, least],
+            )
+        },
     }
 
 
@@ -175,7 +212,7 @@ _TENANT_NAME: Final = [parameter("name", {"type": "string"}, where="path", requi
 
 def _lifecycle() -> dict[str, Any]:
     one = "/v1/admin/tenants/{name}"
-    delete = _call(
+    delete = call(
         "Delete a tenant for good, with a receipt. Again: the same receipt. Its name is not given "
         "out again. Scope `operator`; writer only.",
         "Tenant",
@@ -183,11 +220,11 @@ def _lifecycle() -> dict[str, Any]:
     )
     delete["responses"]["202"] = {
         "description": "Its keys are dead; the rest goes on, ask again.",
-        "content": _json(_ref("Tenant")),
+        "content": json_of(ref("Tenant")),
     }
     return {
         one: {
-            "get": _call(
+            "get": call(
                 "One tenant, and the receipt if it was deleted. Scope `operator`; writer only.",
                 "Tenant",
                 parameters=_TENANT_NAME,
@@ -195,7 +232,7 @@ def _lifecycle() -> dict[str, Any]:
             "delete": delete,
         },
         f"{one}:move": {
-            "post": _call(
+            "post": call(
                 "Have another shard's writer take a tenant over; 202: it goes on, ask again. "
                 "Scope `operator`; writer of the shard `main` only.",
                 "Tenant",
@@ -204,7 +241,7 @@ def _lifecycle() -> dict[str, Any]:
             )
         },
         f"{one}:suspend": {
-            "post": _call(
+            "post": call(
                 "Refuse a tenant's keys (403, tenant-suspended); nothing is lost. Scope "
                 "`operator`; writer only.",
                 "Tenant",
@@ -212,14 +249,14 @@ def _lifecycle() -> dict[str, Any]:
             )
         },
         f"{one}:resume": {
-            "post": _call(
+            "post": call(
                 "Take a suspended tenant's keys again. Scope `operator`; writer only.",
                 "Tenant",
                 parameters=_TENANT_NAME,
             )
         },
         f"{one}:restore": {
-            "post": _call(
+            "post": call(
                 "Bring a tenant back to the last batch committed at or before a moment, as a new "
                 "version. Scope `operator`; writer only.",
                 "RestoreResult",
@@ -232,7 +269,7 @@ def _lifecycle() -> dict[str, Any]:
 
 def _export() -> dict[str, Any]:
     whole = {"type": "integer", "minimum": 0}
-    call = _call(
+    made = call(
         "The tenant's own SQLite file, of one moment. Scope `admin`; with scope `operator`, of the "
         "tenant that is named.",
         "Tenant",
@@ -249,35 +286,12 @@ def _export() -> dict[str, Any]:
         "Memlane-Index-Age-Ms": {"schema": whole, "description": "How old that was on this node."},
     }
     content = {"application/vnd.sqlite3": {"schema": {"type": "string", "format": "binary"}}}
-    call["responses"]["200"] = {"description": "The file.", "headers": headers, "content": content}
-    return call
-
-
-def _call(
-    summary: str,
-    answer: str,
-    *,
-    body: str | Schema | None = None,
-    status: str = "200",
-    parameters: list[dict[str, Any]] | None = None,
-) -> dict[str, Any]:
-    call: dict[str, Any] = {
-        "summary": summary,
-        "responses": {
-            status: {"description": "Done.", "content": _json(_ref(answer))},
-            "default": {"$ref": "#/components/responses/Problem"},
-        },
-    }
-    if body is not None:
-        schema = _ref(body) if isinstance(body, str) else body
-        call["requestBody"] = {"required": True, "content": _json(schema)}
-    if parameters:
-        call["parameters"] = parameters
-    return call
+    made["responses"]["200"] = {"description": "The file.", "headers": headers, "content": content}
+    return made
 
 
 def _batch() -> dict[str, Any]:
-    call = _call(
+    made = call(
         "Upsert and delete documents, one a line. Scope `sync`; writer only.",
         "BatchResult",
         parameters=[
@@ -299,46 +313,21 @@ def _batch() -> dict[str, Any]:
             ),
         ],
     )
-    call["requestBody"] = {
+    made["requestBody"] = {
         "required": True,
-        "content": {"application/x-ndjson": {"schema": _ref("BatchLine")}},
+        "content": {"application/x-ndjson": {"schema": ref("BatchLine")}},
     }
-    return call
-
-
-def _open(
-    summary: str, schema: Schema, *, parameters: list[dict[str, Any]] | None = None
-) -> dict[str, Any]:
-    """A call that needs no key."""
-    call: dict[str, Any] = {
-        "summary": summary,
-        "security": [],
-        "responses": {
-            "200": {"description": "Done.", "content": _json(schema)},
-            "default": {"$ref": "#/components/responses/Problem"},
-        },
-    }
-    if parameters:
-        call["parameters"] = parameters
-    return call
+    return made
 
 
 def _ready() -> dict[str, Any]:
-    call = _open("Whether this node can serve, and if not, why.", _ref("Health"))
-    call["responses"]["503"] = {"description": "Not ready.", "content": _json(_ref("Health"))}
-    return call
-
-
-def _ref(name: str) -> dict[str, Any]:
-    return {"$ref": f"#/components/schemas/{name}"}
-
-
-def _json(schema: Schema) -> dict[str, Any]:
-    return {"application/json": {"schema": schema}}
+    made = open_call("Whether this node can serve, and if not, why.", ref("Health"))
+    made["responses"]["503"] = {"description": "Not ready.", "content": json_of(ref("Health"))}
+    return made
 
 
 def _problem_content() -> dict[str, Any]:
-    return {"application/problem+json": {"schema": _ref("Problem")}}
+    return {"application/problem+json": {"schema": ref("Problem")}}
 
 
 def _problems() -> str:

@@ -14,12 +14,17 @@ from service.http import (
     analyze,
     documents,
     export,
+    get,
     health,
     index,
     keys,
+    manifest,
+    mcp,
     openapi,
+    prefetch,
     search,
     tenants,
+    timeline,
     warm,
 )
 from service.http.middleware import STATE_ID
@@ -27,8 +32,13 @@ from service.http.problems import MethodNotAllowed, problem_response
 
 ROUTES: Final = (
     Route("/v1/search", search.search, methods=["GET", "POST"]),
-    Route("/v1/documents:get", documents.get, methods=["POST"]),
+    Route("/v1/timeline", timeline.timeline, methods=["POST"]),
+    Route("/v1/prefetch", prefetch.prefetch, methods=["POST"]),
+    Route("/mcp", mcp.Endpoint(), methods=["POST"]),
+    Route("/v1/documents:get", get.get, methods=["POST"]),
     Route("/v1/documents:batch", documents.write, methods=["POST"]),
+    Route("/v1/manifest", manifest.digests),
+    Route("/v1/manifest/{bucket}", manifest.rows),
     Route("/v1/index", index.status),
     Route("/v1/index:warm", warm.warm, methods=["POST"]),
     Route("/v1/index:semantic", index.weigh, methods=["POST"]),

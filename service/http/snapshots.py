@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import TypeVar
 
@@ -46,7 +46,9 @@ async def read_file(
         )
 
     def now() -> _T:
-        with opened(0) as file:
+        with ExitStack() as stack:
+            with node.telemetry.span("replica.open"):
+                file = stack.enter_context(opened(0))
             return work(file)
 
     def wait(deadline_ms: int) -> None:

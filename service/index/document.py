@@ -17,9 +17,9 @@ from service.settings import Settings
 LAST_MS = 253_402_300_799_999
 FIELDS = frozenset(
     {"op", "kind", "ref", "title", "summary", "note", "meta", "updated_at", "updatedAt"}
-    | {"identifiers", "vectors"}
+    | {"identifiers", "vectors", "if_newer"}
 )
-DELETE_FIELDS = frozenset({"op", "kind", "ref", "updated_at", "updatedAt"})
+DELETE_FIELDS = frozenset({"op", "kind", "ref", "updated_at", "updatedAt", "if_newer"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,12 +49,14 @@ class Document:
 class Upsert:
     """Store this document; `line` is its number in the batch, from 1.
 
-    `vectors` are those that its source has already, if any.
+    `vectors` are those that its source has already, if any. With `if_newer` it is stored only if
+    its (`updated_at`, content hash) is greater than what is there, and newer than its deletion.
     """
 
     line: int
     document: Document
     vectors: Carried | None = None
+    if_newer: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -64,11 +66,17 @@ class Upsert:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    """Remove the document with this identity, if it is there."""
+    """Remove the document with this identity, if it is there.
+
+    With `if_newer` only a version of it up to `updated_at` is removed, and none up to then is
+    stored afterwards.
+    """
 
     line: int
     kind: str
     ref: str
+    updated_at: int = 0
+    if_newer: bool = False
 
     @property
     def key(self) -> tuple[str, str]:
@@ -107,10 +115,18 @@ def parse_line(line: bytes, *, number: int, now_ms: int, limits: Settings) -> Op
             line=number,
             document=_document(value, now_ms, limits),
             vectors=None if vectors is None else carried.parse(vectors),
+            if_newer=_if_newer(value),
         )
     if op == "delete":
         _refuse_unknown(value, DELETE_FIELDS)
-        return Delete(line=number, kind=_kind(value, limits), ref=_ref(value, limits))
+        if_newer = _if_newer(value)
+        return Delete(
+            line=number,
+            kind=_kind(value, limits),
+            ref=_ref(value, limits),
+            updated_at=_time(value, now_ms, limits) if if_newer else 0,
+            if_newer=if_newer,
+        )
     raise InvalidDocument("`op` is neither `upsert` nor `delete`")
 
 
@@ -188,6 +204,15 @@ def _time(value: dict[str, Any], now_ms: int, limits: Settings) -> int:
             hint="Send milliseconds since 1970 in UTC, and check the sender's clock.",
         )
     return time
+
+
+def _if_newer(value: dict[str, Any]) -> bool:
+    asked = value.get("if_newer", False)
+    if not isinstance(asked, bool):
+        raise InvalidDocument("`if_newer` is neither true nor false")
+    if asked and value.get("updated_at", value.get("updatedAt")) is None:
+        raise InvalidDocument("`if_newer` needs `updated_at`")
+    return asked
 
 
 def _identifiers(value: dict[str, Any], limits: Settings) -> tuple[str, ...]:

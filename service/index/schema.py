@@ -13,9 +13,9 @@ import apsw
 from service.errors import IndexCorrupt, IndexTooNew, IndexTooOld
 
 #: Grows when a table changes its shape.
-SCHEMA_VERSION = 2
-#: The schema that lacks `VECTOR_TABLES` and is the same otherwise: they are added, nothing else is.
-WITHOUT_VECTORS = 1
+SCHEMA_VERSION = 3
+#: Schemas that lack tables or columns and are the same otherwise; see `add_missing`.
+INCOMPLETE = (1, 2)
 #: Grows when a derived table holds something else for the same text, or has another shape.
 LAYOUT_VERSION = 3
 
@@ -45,6 +45,7 @@ CREATE TABLE tombstone(
     kind TEXT NOT NULL,
     ref TEXT NOT NULL,
     version INTEGER NOT NULL,
+    updated_at INTEGER,
     PRIMARY KEY(kind, ref)
 ) STRICT, WITHOUT ROWID;
 CREATE TABLE idempotency(
@@ -119,6 +120,14 @@ def create(connection: apsw.Connection, *, tokenizer_version: int) -> None:
         "schema": SCHEMA_VERSION,
     }
     connection.executemany("INSERT INTO meta(key, value) VALUES (?, ?)", stamps.items())
+
+
+def add_missing(connection: apsw.Connection) -> None:
+    """Give a file of an `INCOMPLETE` schema what it lacks, inside the caller's transaction."""
+    connection.execute(VECTOR_TABLES)
+    columns = {row[1] for row in connection.execute("PRAGMA table_info(tombstone)")}
+    if "updated_at" not in columns:
+        connection.execute("ALTER TABLE tombstone ADD COLUMN updated_at INTEGER")
 
 
 def read_meta(connection: apsw.Connection) -> dict[str, int]:

@@ -24,7 +24,9 @@ from service.index.document import Delete, Document, Operation, Upsert
 from service.index.vector_writer import VectorWriter
 from service.text import TOKENIZER_VERSION
 
-Result = Literal["created", "updated", "touched", "unchanged", "deleted", "absent", "superseded"]
+Result = Literal[
+    "created", "updated", "touched", "unchanged", "older", "deleted", "absent", "superseded"
+]
 
 #: A batch that changes so many documents ends with one segment in FTS5's index, once those changed
 #: since the last time are this share of all: each term is then one look-up instead of one a
@@ -148,9 +150,10 @@ class IndexWriter:
                 result = "superseded"
             elif isinstance(operation, Delete):
                 result = self._delete(operation, version)
+                changed = changed or (result == "absent" and self._bury(operation, version))
             else:
                 result = self._upsert(operation)
-                if operation.vectors is not None:
+                if operation.vectors is not None and result != "older":
                     carried += 1
                     kept += self.vectors.carried(operation.document, operation.vectors)
             docs += (result == "created") - (result == "deleted")
@@ -187,6 +190,8 @@ class IndexWriter:
         row: Any = self._connection.execute(
             "SELECT id, content_hash, updated_at FROM doc WHERE kind = ? AND ref = ?", operation.key
         ).fetchone()
+        if operation.if_newer and self._outranked(operation, content_hash, row):
+            return "older"
         if row is None:
             self._insert(document, content_hash)
             self._connection.execute(
@@ -211,20 +216,55 @@ class IndexWriter:
         self.vectors.replaced(doc_id, document)
         return "updated"
 
+    def _outranked(self, operation: Upsert, content_hash: bytes, row: Any) -> bool:
+        """Whether what is there, or its deletion, wins over this version.
+
+        The order is total: by `updated_at`, then a deletion, then the greater hash. So the same
+        versions and deletions lead to the same end, in whatever order they arrive.
+        """
+        ours = operation.document.updated_at
+        if row is not None:
+            return bool((ours, content_hash) < (row[2], row[1]))
+        gone_at = self._gone_at(operation.key)
+        return gone_at is not None and ours <= gone_at
+
     def _delete(self, operation: Delete, version: int) -> Result:
-        row = self._connection.execute(
-            "SELECT id FROM doc WHERE kind = ? AND ref = ?", operation.key
+        row: Any = self._connection.execute(
+            "SELECT id, updated_at FROM doc WHERE kind = ? AND ref = ?", operation.key
         ).fetchone()
         if row is None:
             return "absent"
-        self._derived.remove(row[0])
-        self.vectors.removed(row[0])
-        self._connection.execute("DELETE FROM doc WHERE id = ?", row)
+        doc_id, updated_at = row
+        if operation.if_newer:
+            if updated_at > operation.updated_at:
+                return "older"
+            updated_at = operation.updated_at
+        self._derived.remove(doc_id)
+        self.vectors.removed(doc_id)
+        self._connection.execute("DELETE FROM doc WHERE id = ?", (doc_id,))
         self._connection.execute(
-            "INSERT OR REPLACE INTO tombstone(kind, ref, version) VALUES (?, ?, ?)",
-            (*operation.key, version),
+            "INSERT OR REPLACE INTO tombstone(kind, ref, version, updated_at) VALUES (?, ?, ?, ?)",
+            (*operation.key, version, updated_at),
         )
         return "deleted"
+
+    def _bury(self, operation: Delete, version: int) -> bool:
+        """Remember a deletion of what is not there (yet); whether that is news."""
+        gone_at = self._gone_at(operation.key)
+        if not operation.if_newer or (gone_at is not None and gone_at >= operation.updated_at):
+            return False
+        self._connection.execute(
+            "INSERT OR REPLACE INTO tombstone(kind, ref, version, updated_at) VALUES (?, ?, ?, ?)",
+            (*operation.key, version, operation.updated_at),
+        )
+        return True
+
+    def _gone_at(self, key: tuple[str, str]) -> int | None:
+        """Up to which `updated_at` a document is deleted; None when nobody deleted it."""
+        row: Any = self._connection.execute(
+            "SELECT updated_at FROM tombstone WHERE kind = ? AND ref = ?", key
+        ).fetchone()
+        return None if row is None else row[0]
 
     def _insert(self, document: Document, content_hash: bytes) -> None:
         self._connection.execute(
@@ -247,8 +287,8 @@ class IndexWriter:
                 return
             meta = schema.read_meta(self._connection)
             schema.refuse_newer(meta, tokenizer_version=TOKENIZER_VERSION)
-            if meta["schema"] == schema.WITHOUT_VECTORS:
-                self._connection.execute(schema.VECTOR_TABLES)
+            if meta["schema"] in schema.INCOMPLETE:
+                schema.add_missing(self._connection)
                 self._stamp(schema=schema.SCHEMA_VERSION)
                 meta["schema"] = schema.SCHEMA_VERSION
             current = (meta["schema"], meta["tokenizer"], meta["layout"])
@@ -257,7 +297,7 @@ class IndexWriter:
 
     def _rebuild(self, version: int) -> None:
         """Make everything derived again from `doc`; the stamps come last."""
-        self._connection.execute(schema.VECTOR_TABLES)
+        schema.add_missing(self._connection)
         self._derived.create()
         for doc_id, document in read_documents(self._connection):
             self._derived.add(doc_id, document)

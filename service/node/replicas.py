@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -14,6 +14,7 @@ from service.errors import IndexCorrupt, NotFound, ReplicaBehind, Unavailable
 from service.index.reader import IndexReader
 from service.node.pool import ReaderPool
 from service.replica import FollowerClient, ReplicaCache, ReplicaView
+from service.replica.vitals import NodeHealth
 from service.settings import Settings
 
 #: How often a replica that is replaced or half-written under our eyes is looked at again.
@@ -69,6 +70,8 @@ class Replicas:
         self._pool = ReaderPool.within(settings)
         self._lock = threading.Lock()
         self._activated: set[str] = set()
+        self.opened: Callable[[Temperature, float], None] = lambda *_: None
+        """Is told how a file came to a query, and after how many seconds."""
         self._ending = threading.Event()
         self._sweeper = threading.Thread(target=self._sweep, name="sweeper", daemon=True)
 
@@ -93,7 +96,8 @@ class Replicas:
         deadline_ms: int,
     ) -> Iterator[OpenedReplica]:
         """See `service.http.node.Files.open`."""
-        deadline = time.monotonic() + deadline_ms / 1000
+        begun = time.monotonic()
+        deadline = begun + deadline_ms / 1000
         view, brought = self._view(file, min_version, deadline)
         if max_staleness_ms is not None:
             view = self._young(view, max_staleness_ms, deadline)
@@ -110,6 +114,7 @@ class Replicas:
             temperature: Temperature = "hot" if hot else "warm"
             if brought or self._was_brought(file):
                 temperature = "cold"
+            self.opened(temperature, time.monotonic() - begun)
             yield OpenedReplica(reader, view.age_ms, view.as_of, temperature)
 
     def warm(self, file: str, *, pin_ms: int, wait_ms: int) -> Warmth:
@@ -154,6 +159,10 @@ class Replicas:
         file = self._cache.registry_file()
         view = None if file is None else self._cache.view(file)
         return view is not None and view.path == path and self._cache.check_clean(view)
+
+    def vitals(self) -> NodeHealth:
+        """How old what this node knows is, and what it holds."""
+        return self._cache.node_health()
 
     def health(self) -> dict[str, Any]:
         """Able to answer truthfully: see `service.replica.vitals`."""

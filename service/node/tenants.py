@@ -93,6 +93,8 @@ class Tenants:
         self._shards = shards
         self.listener: Callable[[str], None] = lambda _: None
         """Is told of every file that a batch changed, or that was replaced."""
+        self.applied: Callable[[BatchResult, str, float], None] = lambda *_: None
+        """Is told of every batch about to be acknowledged, its durability, and the seconds."""
         self._lock = threading.Lock()
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._pool = ReaderPool.within(settings)
@@ -138,6 +140,7 @@ class Tenants:
         durability: Literal["local", "replicated"],
     ) -> BatchResult:
         """See `service.http.node.Tenants.apply`."""
+        begun = time.monotonic()
         self._guard.check()
         self._check_mine(file)
         self._publisher.check_keeping_up(self._settings.staleness_ms)
@@ -156,6 +159,7 @@ class Tenants:
                 file, result.version, timeout_ms=self._settings.replicate_ms
             )
         self._guard.check()
+        self.applied(result, durability, time.monotonic() - begun)
         return result
 
     def own_files(self) -> list[str]:

@@ -28,9 +28,9 @@ COMPONENT: Final = "semantic"
 #: Candidates whose vectors are read: the best by keyword.
 POOL: Final = 250
 #: What the component weighs when a tenant does not say otherwise; `golden rescoring` decides.
-WEIGHT: Final = 0.20
+WEIGHT: Final = 0.30
 #: The difference of cosines over a pool from which on they count in full.
-FULL_SPREAD: Final = 0.10
+FULL_SPREAD: Final = 0.06
 NEUTRAL: Final = 0.5
 CLOSEST: Final = 1.0
 #: From this worth of the component `identifier` on, a document holds what was typed as it stands.

@@ -32,6 +32,9 @@ from service.replica import (
 from service.roles.folders import Folders
 from service.semantic.lane import open_lane
 from service.settings import Settings
+from service.telemetry.publishing import observe_publishing
+from service.telemetry.searches import SearchTelemetry
+from service.telemetry.syncing import Syncing
 from service.tenancy.placements import MAIN, Placements
 from service.tenancy.registry import Registry
 from service.tenancy.secret import load_secret
@@ -130,9 +133,17 @@ def create_app(config: Mapping[str, Any]) -> ASGIApp:
         )
         resources.append(lifecycle)
     resources.append(base.mover(tenants, registry))
+
     backfill = _backfill(tenants, config["embedder"], settings)
     if backfill is not None:
         resources.append(backfill)
+
+    def observe(telemetry: SearchTelemetry) -> None:
+        observe_publishing(telemetry.meter, shard, publisher)
+        tenants.applied = Syncing(telemetry.meter).applied
+        if backfill is not None:
+            backfill.calls.traced_by(telemetry.tracer)
+
     return create_writer_app(
         settings=settings,
         tenants=tenants,
@@ -143,6 +154,7 @@ def create_app(config: Mapping[str, Any]) -> ASGIApp:
         resources=resources,
         lane=open_lane(config["embedder"], settings),
         backfill=None if backfill is None else backfill.progress,
+        observe=observe,
     )
 
 
@@ -154,7 +166,7 @@ def _backfill(tenants: Tenants, address: str | None, settings: Settings) -> Back
     from service.semantic.sidecar import Sidecar
 
     sidecar = Sidecar(address, timeout_ms=settings.backfill_call_ms)
-    backfill = Backfill(tenants, sidecar, settings)
+    backfill = Backfill(tenants, sidecar, settings, calls=sidecar.calls)
     tenants.listener = backfill.changed
     return backfill
 

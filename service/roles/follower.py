@@ -9,9 +9,12 @@ import signal
 import sys
 from pathlib import Path
 
-from service.errors import MemlaneError
-from service.replica import Follower, FollowerServer, open_store
+from service.errors import MemlaneError, SetupError
+from service.replica import Follower, FollowerServer, ReplicaCache, open_store
 from service.settings import Settings
+from service.telemetry.processes import observe_process
+from service.telemetry.replicas import observe_follower
+from service.telemetry.setup import METER_NAME, start_metrics
 
 
 def main() -> int:
@@ -27,13 +30,24 @@ def main() -> int:
             shards=options.get("shards", ()),
         )
     except MemlaneError as error:
-        print(f"memlane: {error.detail}\n{error.hint}", file=sys.stderr)  # noqa: T201
-        return 1
+        return _refused(error)
     signal.signal(signal.SIGTERM, lambda *_: follower.stop())
     signal.signal(signal.SIGINT, lambda *_: follower.stop())
-    with FollowerServer(follower):
-        follower.run()
+    try:
+        with start_metrics("follower") as provider, FollowerServer(follower):
+            meter = provider.get_meter(METER_NAME)
+            observe_process(meter)
+            vitals = ReplicaCache(follower.cache).node_health
+            observe_follower(meter, follower.counters, vitals)
+            follower.run()
+    except SetupError as error:
+        return _refused(error)
     return 0
+
+
+def _refused(error: MemlaneError) -> int:
+    print(f"memlane: {error.detail}\n{error.hint}", file=sys.stderr)  # noqa: T201
+    return 1
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ from service.roles.web import wait_answering, web_child
 from service.semantic.lane import open_lane
 from service.serve import ServeOptions
 from service.settings import Settings
+from service.telemetry.replicas import Activations, observe_freshness
+from service.telemetry.searches import SearchTelemetry
 from service.tenancy.secret import load_secret
 from service.tenancy.view import RegistryView
 
@@ -114,6 +116,11 @@ def create_app(config: Mapping[str, Any]) -> ASGIApp:
     view = RegistryView(
         replicas.registry_path, load_secret(Path(config["secret"])), clean=replicas.registry_clean
     )
+
+    def observe(telemetry: SearchTelemetry) -> None:
+        observe_freshness(telemetry.meter, replicas.vitals)
+        replicas.opened = Activations(telemetry.meter).opened
+
     return create_reader_app(
         settings=settings,
         files=replicas,
@@ -122,4 +129,5 @@ def create_app(config: Mapping[str, Any]) -> ASGIApp:
         resources=[replicas],
         writer_url=config["writer_url"],
         lane=open_lane(config["embedder"], settings),
+        observe=observe,
     )

@@ -16,7 +16,7 @@ from service.ranking.terms import Unit, expression, group, quote, strict_express
 from service.search import cursor, identifiers, lookups, page
 from service.search.candidates import Candidates
 from service.search.postings import NOTHING, Ids, Memory, Postings, Scope
-from service.search.request import SearchRequest, SearchResult
+from service.search.request import Part, SearchRequest, SearchResult
 from service.search.rescoring import Pool, Rescored, Rescorer
 from service.search.vocabulary import Vocabulary
 from service.text import ParsedQuery, parse_query, tokenize
@@ -69,12 +69,15 @@ class _Clock:
 
     def __init__(self) -> None:
         self.took_ms: dict[str, float] = {}
+        self.parts: list[Part] = []
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         start = time.perf_counter()
         yield
-        spent = (time.perf_counter() - start) * 1000
+        end = time.perf_counter()
+        self.parts.append((name, start, end))
+        spent = (end - start) * 1000
         self.took_ms[name] = round(self.took_ms.get(name, 0.0) + spent, 3)
 
 
@@ -111,27 +114,33 @@ def search(
         with clock.phase("lanes"):
             ids, more = finder.candidates(tier)
         with clock.phase("score"):
-            after = place if tier == place.tier else cursor.START
+            since = place if tier == place.tier else cursor.START
             most = request.limit + 1 - len(ranked)
-            ranked += finder.rank(ids, tier, after, most, None if tier else rescorer)
+            ranked += finder.rank(ids, tier, since, most, None if tier else rescorer)
         tier += 1
     with clock.phase("snippets"):
         hits = page.hits(reader.connection, ranked[: request.limit], finder.terms)
-    seen = place.seen + len(hits)
-    following = None
-    if len(ranked) > request.limit and hits and seen < page.DEPTH:
-        last = ranked[request.limit - 1]
+
+    def after(count: int) -> str | None:
+        seen = place.seen + count
+        if not count:
+            return request.cursor
+        if len(ranked) <= count or seen >= page.DEPTH:
+            return None
+        last = ranked[count - 1]
         rescored = place.rescored or finder.rescored is not None
-        here = cursor.Place(last.tier, last.score, last.row, seen, rescored)
-        following = cursor.encode(here, request)
+        return cursor.encode(cursor.Place(last.tier, last.score, last.row, seen, rescored), request)
+
     if explain is not None:
         explain |= finder.explain()
     return SearchResult(
         hits=hits,
-        cursor=following,
+        cursor=after(len(hits)) if hits else None,
+        after=after,
         read_as=finder.reading.shown(finder.left_out),
         explain=explain,
         took_ms=clock.took_ms,
+        parts=tuple(clock.parts),
     )
 
 

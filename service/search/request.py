@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
+
+Part = tuple[str, float, float]
+"""What a search did in between: its name, its begin and end in seconds of `time.perf_counter`."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,9 +61,11 @@ class SearchResult:
 
     Attributes:
         cursor: for the next page, None after the last.
+        after: the cursor behind so many hits of this page, for who shows fewer; of 0, the page's.
         read_as: how the query was read: terms, phrases, exclusions, filters, dropped terms.
         explain: what each lane found, when asked for.
         took_ms: wall time by phase.
+        parts: when it was at what; a phase may come more than once.
     """
 
     hits: list[Hit]
@@ -67,3 +73,5 @@ class SearchResult:
     read_as: dict[str, Any]
     explain: dict[str, Any] | None
     took_ms: dict[str, float]
+    parts: tuple[Part, ...] = ()
+    after: Callable[[int], str | None] = dataclasses.field(default=lambda _: None, compare=False)

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Self
 
 from service.errors import MemlaneError
+from service.semantic.calls import Calls
 from service.semantic.filler import Embedding, Filler, VectorFiles
 from service.semantic.sidecar import SidecarError
 from service.settings import Settings
@@ -40,6 +41,7 @@ class Backfill:
         files: what it works on.
         sidecar: what embeds; closed at the end.
         settings: the limits.
+        calls: draws its spans.
         clock: monotonic seconds.
     """
 
@@ -49,8 +51,10 @@ class Backfill:
         sidecar: Embedding,
         settings: Settings,
         *,
+        calls: Calls | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.calls: Final = calls or Calls()
         self._files = files
         self._sidecar = sidecar
         self._settings = settings
@@ -155,7 +159,8 @@ class Backfill:
     def _visit(self, file: str) -> bool:
         """Advance one file; whether it must be visited again soon."""
         try:
-            again = self._filler.advance(file, self._sidecar.info())
+            with self.calls.part("backfill"):
+                again = self._filler.advance(file, self._sidecar.info())
             self._look(file, soon=not again)
         except SidecarError as error:
             self._trouble = f"the sidecar answered {error.status}"

@@ -15,11 +15,11 @@ from typing import Any, Final
 
 import grpc
 import numpy as np
-from opentelemetry import propagate
 
 from embedder import embed_pb2 as protocol
 from embedder.embed_pb2_grpc import EmbedderStub
 from service.semantic.breaker import Breaker
+from service.semantic.calls import Calls
 from service.semantic.flights import Failure, Flight, Held, Vector
 from service.semantic.sidecar import failure_of, open_channel
 from service.settings import Settings
@@ -47,6 +47,7 @@ class EmbedClient:
     ) -> None:
         self._channel = open_channel(address)
         self._stub: Any = EmbedderStub(self._channel)
+        self.calls: Final = Calls()
         self._clock = clock
         self._deadline_s = settings.semantic_deadline_ms / 1_000
         self._late_s = settings.semantic_late_ms / 1_000
@@ -80,18 +81,23 @@ class EmbedClient:
             if not self.breaker.allows():
                 return Held()
             flight = self._flights[key] = Flight(self._clock())
-        carrier: dict[str, str] = {}
-        propagate.inject(carrier)
+        span, metadata = self.calls.begin("semantic.embed", "EmbedQuery")
         try:
             call = self._stub.EmbedQuery.future(
                 protocol.EmbedQueryRequest(text=text, model=model),
                 timeout=self._deadline_s + self._late_s,
-                metadata=tuple(carrier.items()),
+                metadata=metadata,
             )
         except BaseException:
+            self.calls.end(span, "UNAVAILABLE")
             self._end(key, flight, Failure.UNAVAILABLE)
             raise
-        call.add_done_callback(lambda done: self._end(key, flight, _read(done, model)))
+
+        def over(done: Any) -> None:
+            self.calls.end(span, done.code().name)
+            self._end(key, flight, _read(done, model))
+
+        call.add_done_callback(over)
         return flight
 
     def wait(self, flight: Flight, seconds: float) -> Vector | Failure:

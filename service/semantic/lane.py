@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Self, assert_never
+from typing import Final, Self, assert_never
 
 import numpy as np
+from opentelemetry.trace import Tracer
 
 from service.index.reader import IndexReader
 from service.index.vectors import PERCENT_FULL, read_stamp, read_vectors
@@ -16,7 +17,13 @@ from service.search.request import SearchRequest
 from service.search.rescoring import Pool
 from service.search.rescoring import Rescored as Component
 from service.semantic.flights import Failure, Flight, Held, QueryVectors, Vector
-from service.semantic.state import Rescored, SemanticOutcome, SemanticReason, outcome_of
+from service.semantic.state import (
+    NO_SIDECAR,
+    Rescored,
+    SemanticOutcome,
+    SemanticReason,
+    outcome_of,
+)
 from service.settings import Settings
 from service.text import is_identifier, parse_query
 
@@ -26,6 +33,9 @@ class Attempt:
 
     Making it has the query embedded, while the keyword lanes run; being called waits for that, no
     longer than the deadline. Whatever happens, `outcome` gives exactly one outcome.
+
+    Attributes:
+        took_ms: by phase: `semantic`, the wait for the query's vector; `rescore`, the arithmetic.
 
     Args:
         client: asks the sidecar.
@@ -49,6 +59,7 @@ class Attempt:
         self._until = clock() + deadline_s
         self._clock = clock
         self._stamp = read_stamp(reader.connection)
+        self.took_ms: Final[dict[str, float]] = {}
         self._asked: Vector | Flight | None = None
         # Stands when the engine has nothing to rescore.
         self._verdict: SemanticReason | Rescored = SemanticReason.NO_CANDIDATES
@@ -72,14 +83,18 @@ class Attempt:
         if not len(found.owners):
             self._verdict = SemanticReason.BACKFILL_PENDING
             return None
+        begun = self._clock()
         query = self._vector(self._asked)
+        self._took("semantic", begun)
         if isinstance(query, Failure):
             self._verdict = _reason(query)
             return None
+        begun = self._clock()
         cosine = np.full(len(pool.ids), np.nan)
         cosine[pool.leading] = rescore.cosines(query, found.vectors, found.owners, len(ids))
         weight = rescore.WEIGHT * self._stamp.percent / PERCENT_FULL
         component = rescore.component(cosine, pool.keyword, pool.exact, pool.ids, weight)
+        self._took("rescore", begun)
         self._verdict = Rescored(len(np.unique(found.owners)) / len(ids))
         return Component(component, weight)
 
@@ -94,6 +109,9 @@ class Attempt:
         return outcome_of(self._verdict, self._stamp.model)
 
     # --- inside
+
+    def _took(self, phase: str, begun: float) -> None:
+        self.took_ms[phase] = round((self._clock() - begun) * 1_000, 3)
 
     def _useless(self, text: str, deadline_s: float) -> SemanticReason | None:
         """Why the sidecar need not be asked."""
@@ -123,6 +141,7 @@ class Off:
     """The lane in one search of a deployment without a sidecar."""
 
     outcome = outcome_of(SemanticReason.NO_SIDECAR, None)
+    took_ms: Final[dict[str, float]] = {}
 
     def __call__(self, pool: Pool) -> None:
         """See `Rescorer`."""
@@ -137,11 +156,19 @@ class Lane(AbstractContextManager["Lane"]):
     Args:
         client: asks the sidecar; None where there is none.
         deadline_ms: the longest a search waits for it.
+        traced_by: is told who draws the spans of what the client does.
     """
 
-    def __init__(self, client: QueryVectors | None, *, deadline_ms: int) -> None:
+    def __init__(
+        self,
+        client: QueryVectors | None,
+        *,
+        deadline_ms: int,
+        traced_by: Callable[[Tracer], None] = lambda _: None,
+    ) -> None:
         self._client = client
         self._deadline_ms = deadline_ms
+        self.traced_by: Final = traced_by
 
     def __enter__(self) -> Self:
         return self
@@ -149,6 +176,10 @@ class Lane(AbstractContextManager["Lane"]):
     def __exit__(self, *_: object) -> None:
         if self._client is not None:
             self._client.close()
+
+    def unreached(self, reason: SemanticReason) -> SemanticOutcome:
+        """The outcome of a search that ended before its file could be asked."""
+        return NO_SIDECAR if self._client is None else outcome_of(reason, None)
 
     def attempt(
         self,
@@ -184,13 +215,13 @@ def open_lane(address: str | None, settings: Settings) -> Lane:
     Raises:
         SetupError: that is no address.
     """
-    client: QueryVectors | None = None
-    if address is not None:
-        # Only here: without a sidecar no worker carries gRPC.
-        from service.semantic.client import EmbedClient
+    if address is None:
+        return Lane(None, deadline_ms=settings.semantic_deadline_ms)
+    # Only here: without a sidecar no worker carries gRPC.
+    from service.semantic.client import EmbedClient
 
-        client = EmbedClient(address, settings)
-    return Lane(client, deadline_ms=settings.semantic_deadline_ms)
+    client = EmbedClient(address, settings)
+    return Lane(client, deadline_ms=settings.semantic_deadline_ms, traced_by=client.calls.traced_by)
 
 
 def _reason(failure: Failure) -> SemanticReason:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from collections.abc import Sequence
+from typing import Any, Final
 
 import grpc
 
 from embedder import embed_pb2 as protocol
 from embedder.embed_pb2_grpc import EmbedderStub
 from service.errors import SetupError
+from service.semantic.calls import Calls
 from service.semantic.flights import Failure
-
-_T = TypeVar("_T")
 
 MESSAGE_BYTES: Final = 16 << 20
 """Longest answer that is taken."""
@@ -102,6 +101,7 @@ class Sidecar:
     def __init__(self, address: str, *, timeout_ms: int) -> None:
         self._channel = open_channel(address)
         self._stub: Any = EmbedderStub(self._channel)
+        self.calls: Final = Calls()
         self._timeout_s = timeout_ms / 1_000
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class Sidecar:
         Raises:
             SidecarError: no answer.
         """
-        reply = self._call(self._stub.Info, protocol.InfoRequest())
+        reply = self._call("Info", protocol.InfoRequest())
         return Info(reply.model, reply.dims, max(1, reply.max_texts))
 
     def split(
@@ -128,7 +128,7 @@ class Sidecar:
         request = protocol.SplitRequest(
             texts=texts, max_tokens=tokens_most, max_passages=passages_most
         )
-        reply = self._call(self._stub.Split, request)
+        reply = self._call("Split", request)
         _check(reply.model, model, len(reply.texts), len(texts))
         return [[(span.start, span.end) for span in each.spans] for each in reply.texts]
 
@@ -139,7 +139,7 @@ class Sidecar:
             SidecarError: no answer, or another model's.
         """
         request = protocol.EmbedPassagesRequest(texts=texts, model=model)
-        reply = self._call(self._stub.EmbedPassages, request)
+        reply = self._call("EmbedPassages", request)
         _check(reply.model, model, len(reply.embeddings), len(texts))
         vectors = [bytes(embedding.vector) for embedding in reply.embeddings]
         if any(len(vector) != reply.dims for vector in vectors):
@@ -153,16 +153,24 @@ class Sidecar:
             SidecarError: no answer, or another model's.
         """
         request = protocol.EmbedQueryRequest(text=text, model=model)
-        reply = self._call(self._stub.EmbedQuery, request)
+        reply = self._call("EmbedQuery", request)
         _check(reply.model, model, len(reply.embedding.vector), reply.dims)
         return bytes(reply.embedding.vector)
 
-    def _call(self, method: Callable[..., _T], request: object) -> _T:
+    def _call(self, method: str, request: object) -> Any:
+        span, metadata = self.calls.begin(f"sidecar {method}", method)
+        status = "CANCELLED"
         try:
-            return method(request, timeout=self._timeout_s)
+            call = getattr(self._stub, method)
+            reply = call(request, timeout=self._timeout_s, metadata=metadata)
+            status = "OK"
         except grpc.RpcError as error:
             code = error.code()
-            raise SidecarError(failure_of(code), code.name) from None
+            status = code.name
+            raise SidecarError(failure_of(code), status) from None
+        finally:
+            self.calls.end(span, status)
+        return reply
 
 
 def _check(model: str, wanted: str, got: int, asked: int) -> None:

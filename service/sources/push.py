@@ -1,39 +1,31 @@
 """Push an NDJSON file to a writer: in batches, with retries that are safe to repeat.
 
-Each batch carries an `Idempotency-Key` made of its own content, so a batch whose answer was lost
-is sent again without harm, and a push that was interrupted can simply be run again.
+A push that was interrupted can simply be run again: what is there already costs little.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import gzip
-import hashlib
-import random
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import httpx
 
+import memlane
+from memlane import Batch
+from memlane.shapes import Durability
 from service.errors import InvalidDocument, SetupError, Unavailable
+from service.sources.lines import open_lines
 
-#: What one batch may hold; well below the service's own limits.
-BATCH_LINES = 1_000
-BATCH_BYTES = 4 * 1024 * 1024
-ATTEMPTS = 8
-FIRST_PAUSE_S = 0.25
-LONGEST_PAUSE_S = 10.0
-TIMEOUT_S = 60.0
-RETRIED = frozenset({408, 429, 502, 503, 504})
-GZIP_MAGIC = b"\x1f\x8b"
+__all__ = ["Batch", "Pusher", "Summary", "batches", "open_lines"]
+
+REFUSALS_SHOWN = 10
 
 
 @dataclasses.dataclass(slots=True)
 class Summary:
-    """What a push did: lines by result, the index version after it, bytes sent."""
+    """What a push did: lines by result, the index version after it, bytes of lines sent."""
 
     counts: Counter[str] = dataclasses.field(default_factory=Counter)
     version: int = 0
@@ -41,47 +33,9 @@ class Summary:
     refused: list[dict[str, Any]] = dataclasses.field(default_factory=list)
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Batch:
-    """Some lines of a file; the first of them is number `first` of the file, from 1."""
-
-    first: int
-    lines: list[bytes]
-
-    @property
-    def body(self) -> bytes:
-        """The lines as a request carries them."""
-        return b"\n".join(self.lines) + b"\n"
-
-
 def batches(lines: Iterable[bytes]) -> Iterator[Batch]:
     """Cut lines into batches; blank lines keep their numbers."""
-    held: list[bytes] = []
-    size, first = 0, 1
-    for number, raw in enumerate(lines, 1):
-        line = raw.rstrip(b"\r\n")
-        if held and (len(held) >= BATCH_LINES or size + len(line) > BATCH_BYTES):
-            yield Batch(first, held)
-            held, size, first = [], 0, number
-        held.append(line)
-        size += len(line) + 1
-    if held:
-        yield Batch(first, held)
-
-
-def open_lines(path: Path) -> IO[bytes]:
-    """Open a file of lines, compressed by gzip or not.
-
-    Raises:
-        SetupError: it cannot be read.
-    """
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise SetupError(f"{path} cannot be read ({error.strerror})") from error
-    if file.peek(2)[:2] == GZIP_MAGIC:
-        return gzip.open(file, "rb")  # type: ignore[return-value]  # a GzipFile reads bytes
-    return file
+    return memlane.cut(lines, memlane.Limits())
 
 
 class Pusher:
@@ -92,7 +46,7 @@ class Pusher:
         key: a key with the scope `sync`.
         keep_valid: whether the valid lines of a batch with bad ones are kept.
         durability: `local`, or `replicated` to wait for the object store.
-        transport: for tests.
+        transport, sleep: for tests.
     """
 
     def __init__(
@@ -101,24 +55,20 @@ class Pusher:
         key: str,
         *,
         keep_valid: bool = False,
-        durability: str = "local",
+        durability: Durability = "local",
         transport: httpx.BaseTransport | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] | None = None,
     ) -> None:
-        self._url = url.rstrip("/")
-        self._sleep = sleep
-        self._query = {"atomic": "false" if keep_valid else "true", "durability": durability}
-        self._http = httpx.Client(
-            headers={"authorization": f"Bearer {key}", "content-type": "application/x-ndjson"},
-            timeout=TIMEOUT_S,
-            transport=transport,
-        )
+        more: dict[str, Any] = {} if sleep is None else {"sleep": sleep}
+        self._client = memlane.Client(url, key, transport=transport, **more)
+        self._keep_valid = keep_valid
+        self._durability = durability
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._http.close()
+        self._client.close()
 
     def push(self, batch: Batch, summary: Summary) -> None:
         """Send one batch until it is answered.
@@ -126,19 +76,23 @@ class Pusher:
         Raises:
             InvalidDocument: the service refused lines; nothing of the batch was kept.
             SetupError: the key or the address is wrong.
-            Unavailable: it did not get through in `ATTEMPTS`.
+            Unavailable: it did not get through.
         """
         body = batch.body
-        answer = self._send(body)
-        if answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY:
-            raise InvalidDocument(_refusals(answer.json(), batch))
-        if answer.status_code != httpx.codes.OK:
-            problem = _problem(answer)
-            raise SetupError(
-                f"{self._url} answered {answer.status_code}: {problem.get('detail', '')}",
-                hint=str(problem.get("hint", "Check --url and --key.")),
+        try:
+            told = self._client.batch(
+                body, atomic=not self._keep_valid, durability=self._durability
             )
-        told = answer.json()
+        except memlane.InvalidBatch as error:
+            raise InvalidDocument(_refusals(error, batch)) from None
+        except (memlane.Unreachable, memlane.Unavailable) as error:
+            raise Unavailable(
+                f"the service did not take a batch: {error.detail}",
+                hint="Run the same push again; what is there already costs little.",
+            ) from None
+        except memlane.MemlaneError as error:
+            hint = error.hint or "Check --url and --key."
+            raise SetupError(f"the service refuses: {error.detail}", hint=hint) from None
         summary.counts.update(told["counts"])
         summary.version = max(summary.version, told["version"])
         summary.bytes_sent += len(body)
@@ -148,55 +102,10 @@ class Pusher:
             if line["result"] == "refused"
         ]
 
-    def _send(self, body: bytes) -> httpx.Response:
-        key = hashlib.blake2b(body, digest_size=16).hexdigest()
-        last = ""
-        for attempt in range(ATTEMPTS):
-            pause = min(FIRST_PAUSE_S * 2**attempt, LONGEST_PAUSE_S)
-            try:
-                answer = self._http.post(
-                    f"{self._url}/v1/documents:batch",
-                    params=self._query,
-                    content=body,
-                    headers={"idempotency-key": key},
-                )
-            except httpx.TransportError as error:
-                last = type(error).__name__
-            else:
-                if answer.status_code == httpx.codes.MISDIRECTED_REQUEST:
-                    self._url = self._writer(answer)
-                    continue
-                if answer.status_code not in RETRIED:
-                    return answer
-                last = f"{answer.status_code} {_problem(answer).get('detail', '')}"
-                pause = max(pause, float(answer.headers.get("retry-after", 0)))
-            # Jitter, so that many machines do not return at the same moment.
-            self._sleep(min(pause, LONGEST_PAUSE_S) * random.uniform(0.5, 1.0))  # noqa: S311
-        raise Unavailable(
-            f"{self._url} did not take a batch in {ATTEMPTS} attempts: {last}",
-            hint="Run the same push again; what is there already costs little.",
-        )
 
-    def _writer(self, answer: httpx.Response) -> str:
-        url = _problem(answer).get("writer_url")
-        if not isinstance(url, str) or url.rstrip("/") == self._url:
-            raise SetupError(
-                f"{self._url} only reads", hint="Give the writer's address with --url."
-            )
-        return url.rstrip("/")
-
-
-def _problem(answer: httpx.Response) -> dict[str, Any]:
-    try:
-        body = answer.json()
-    except ValueError:
-        return {}
-    return body if isinstance(body, dict) else {}
-
-
-def _refusals(problem: dict[str, Any], batch: Batch) -> str:
+def _refusals(error: memlane.InvalidBatch, batch: Batch) -> str:
     shown = [
         f"line {line['line'] + batch.first - 1}: {line['error']}"
-        for line in problem.get("lines", [])[:10]
+        for line in error.lines[:REFUSALS_SHOWN]
     ]
-    return "; ".join(shown) or str(problem.get("detail", "the batch was refused"))
+    return "; ".join(shown) or error.detail

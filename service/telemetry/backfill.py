@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
 
-from opentelemetry.metrics import CallbackOptions, Meter, Observation
+from opentelemetry.metrics import Meter, Observation
+
+from service.telemetry import names
 
 Progress = Callable[[], Mapping[str, Any]]
 
-_COUNTERS = {
-    "passages": "Passages embedded.",
-    "documents": "Documents that got all their vectors.",
-    "quarantined": "Documents given up.",
-    "failed_requests": "Requests that the sidecar did not answer or refused.",
+_COUNTERS: Final = {
+    "passages": names.BACKFILL_PASSAGES,
+    "documents": names.BACKFILL_DOCUMENTS,
+    "quarantined": names.BACKFILL_QUARANTINED,
+    "failed_requests": names.BACKFILL_FAILED,
 }
 
 
@@ -25,31 +28,18 @@ def observe_backfill(meter: Meter, progress: Progress) -> None:
         progress: see `service.semantic.backfill.Backfill.progress`.
     """
 
-    def coverage(_: CallbackOptions) -> Iterable[Observation]:
+    def coverage() -> Iterator[Observation]:
         for kind, row in progress()["by_kind"].items():
             share = row["complete"] / row["documents"] if row["documents"] else 1.0
             yield Observation(share, {"memlane.kind": kind})
 
-    def pending(_: CallbackOptions) -> Iterable[Observation]:
-        yield Observation(progress()["pending"])
+    def counted(name: str) -> list[Observation]:
+        return [Observation(progress().get(name, 0))]
 
-    def oldest(_: CallbackOptions) -> Iterable[Observation]:
-        yield Observation(progress()["oldest_missing_ms"] / 1_000)
-
-    def counted(name: str) -> Callable[[CallbackOptions], Iterable[Observation]]:
-        return lambda _: [Observation(progress().get(name, 0))]
-
-    meter.create_observable_gauge(
-        "memlane.vectors.coverage", [coverage], unit="1", description="Documents with vectors."
+    names.VECTORS_COVERAGE.observe(meter, coverage)
+    names.BACKFILL_PENDING.observe(meter, lambda: [Observation(progress()["pending"])])
+    names.BACKFILL_OLDEST.observe(
+        meter, lambda: [Observation(progress()["oldest_missing_ms"] / 1_000)]
     )
-    meter.create_observable_gauge(
-        "memlane.backfill.pending", [pending], unit="{document}", description="Without vectors."
-    )
-    meter.create_observable_gauge(
-        "memlane.backfill.oldest_age", [oldest], unit="s", description="Oldest missing vector."
-    )
-    for name, about in _COUNTERS.items():
-        unit = "{request}" if name == "failed_requests" else f"{{{name.removesuffix('s')}}}"
-        meter.create_observable_counter(
-            f"memlane.backfill.{name}", [counted(name)], unit=unit, description=about
-        )
+    for name, metric in _COUNTERS.items():
+        metric.observe(meter, partial(counted, name))

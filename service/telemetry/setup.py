@@ -7,30 +7,55 @@ configured, by OpenTelemetry's own environment variables.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
+import socket
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from opentelemetry.metrics import Meter
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import MetricReader, PeriodicExportingMetricReader
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
-from opentelemetry.trace import NoOpTracerProvider
-from opentelemetry.trace import TracerProvider as AnyTracerProvider
+from opentelemetry.sdk.trace import TracerProvider as SdkTracerProvider
+from opentelemetry.trace import NoOpTracerProvider, TracerProvider
 
 from service.errors import SetupError
+from service.settings import Settings
+from service.telemetry.traces import AllRecorded, KeepNotable, Outgoing, observe_spans
 
 METER_NAME: Final = "memlane"
 FLUSH_MS: Final = 5_000
 """Longest that a stopping worker waits for its last metrics to leave."""
 
-_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-_EXPORTER: Final = "opentelemetry.exporter.otlp.proto.http.metric_exporter"
-_TRACES_ENDPOINTS: Final = ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT")
-_SPAN_EXPORTER: Final = "opentelemetry.exporter.otlp.proto.http.trace_exporter"
+EXPORT_S: Final = 3
+"""Longest that one batch of spans takes to leave, with its retries."""
+
+
+class _Signal(NamedTuple):
+    """What OpenTelemetry calls a signal: its variables and its exporters' module."""
+
+    name: str
+
+    @property
+    def endpoints(self) -> tuple[str, ...]:
+        return f"OTEL_EXPORTER_OTLP_{self.name}_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        return f"OTEL_EXPORTER_OTLP_{self.name}_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"
+
+    def module(self, protocol: str) -> str:
+        part = {"METRICS": "metric", "TRACES": "trace"}[self.name]
+        return f"opentelemetry.exporter.otlp.proto.{protocol}.{part}_exporter"
+
+
+METRICS: Final = _Signal("METRICS")
+TRACES: Final = _Signal("TRACES")
+_PROTOCOLS: Final = {"http/protobuf": "http", "grpc": "grpc"}
 
 
 @contextmanager
@@ -56,52 +81,79 @@ def start_metrics(
 
 @contextmanager
 def start_traces(
-    role: str, *, environ: Mapping[str, str] | None = None
-) -> Iterator[AnyTracerProvider]:
-    """A traces provider for this process; without an endpoint its spans cost nothing.
+    role: str, settings: Settings, meter: Meter, *, environ: Mapping[str, str] | None = None
+) -> Iterator[tuple[TracerProvider, Outgoing | None]]:
+    """A traces provider for this process; and its way out; without an endpoint its spans
+    cost nothing and go nowhere.
 
     Args:
         role: as for `start_metrics`.
+        settings: which traces leave, and how many spans wait.
+        meter: tells what became of the spans.
         environ: as for `start_metrics`.
 
     Raises:
         SetupError: an endpoint is configured and the exporter is not installed.
     """
-    exporter = _exporter(
-        _TRACES_ENDPOINTS, _SPAN_EXPORTER, os.environ if environ is None else environ
-    )
+    environ = os.environ if environ is None else environ
+    exporter = _exporter(TRACES, environ)
     if exporter is None:
-        yield NoOpTracerProvider()
+        yield NoOpTracerProvider(), None
         return
-    provider = TracerProvider(resource=_resource(role), shutdown_on_exit=False)
-    provider.add_span_processor(BatchSpanProcessor(exporter.OTLPSpanExporter()))
+    outgoing = Outgoing(
+        exporter.OTLPSpanExporter(timeout=EXPORT_S), waiting_most=settings.trace_spans
+    )
+    observe_spans(meter, outgoing)
+    provider = SdkTracerProvider(
+        sampler=AllRecorded(settings.trace_percent / 100),
+        resource=_resource(role),
+        shutdown_on_exit=False,
+    )
+    provider.add_span_processor(KeepNotable(outgoing, slow_ms=settings.trace_slow_ms))
     try:
-        yield provider
+        yield provider, outgoing
     finally:
-        provider.force_flush(FLUSH_MS)
         provider.shutdown()
 
 
 def _resource(role: str) -> Resource:
-    return Resource.create({"service.name": f"memlane-{role}", "service.namespace": "memlane"})
+    return Resource.create(
+        {
+            "service.name": f"memlane-{role}",
+            "service.namespace": "memlane",
+            "service.instance.id": _instance_id(os.getpid()),
+        }
+    )
+
+
+@functools.cache
+def _instance_id(pid: int) -> str:
+    """One name a process, for its metrics and its spans; it says where to look for the process."""
+    return f"{socket.gethostname()}-{pid}-{uuid.uuid4().hex[:8]}"
 
 
 def _readers(environ: Mapping[str, str]) -> Sequence[MetricReader]:
-    exporter = _exporter(_ENDPOINTS, _EXPORTER, environ)
+    exporter = _exporter(METRICS, environ)
     if exporter is None:
         return ()
     return (PeriodicExportingMetricReader(exporter.OTLPMetricExporter()),)
 
 
-def _exporter(endpoints: Sequence[str], module: str, environ: Mapping[str, str]) -> Any:
-    """The exporter's module where one of these endpoints is configured, else None."""
-    name = next((name for name in endpoints if environ.get(name)), None)
+def _exporter(signal: _Signal, environ: Mapping[str, str]) -> Any:
+    """The exporter's module where an endpoint is configured for this signal, else None."""
+    protocol = next((environ[n] for n in signal.protocols if environ.get(n)), "http/protobuf")
+    if protocol not in _PROTOCOLS:
+        raise SetupError(
+            f"OTLP over {protocol} is not known", hint=f"Choose one of {', '.join(_PROTOCOLS)}."
+        )
+    name = next((name for name in signal.endpoints if environ.get(name)), None)
     if name is None:
         return None
     try:
-        return importlib.import_module(module)
+        return importlib.import_module(signal.module(_PROTOCOLS[protocol]))
     except ImportError as error:
+        package = f"opentelemetry-exporter-otlp-proto-{_PROTOCOLS[protocol]}"
         raise SetupError(
             f"{name} is set and the OTLP exporter is not installed",
-            hint="Install opentelemetry-exporter-otlp-proto-http, or unset it.",
+            hint=f"Install {package}, or unset it.",
         ) from error

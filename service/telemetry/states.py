@@ -71,6 +71,8 @@ class StateCounter:
                 hint="Give this role a data folder it may write to.",
             ) from error
         self._cells = memoryview(self._map)[_HEADER_BYTES:].cast("q")
+        self._before = list(self._cells)
+        self._last, self._closed = self._before, False
 
     def count(self, outcome: SemanticOutcome) -> None:
         """Add one search with this outcome."""
@@ -84,9 +86,20 @@ class StateCounter:
         """Searches by (role, state, reason) over all workers of this node, past ones too."""
         return read_totals(self._folder)
 
+    def share(self) -> dict[StateKey, int]:
+        """Searches that this worker counted since it was opened; zeros too, closed or not."""
+        with self._lock:
+            now = self._last if self._closed else list(self._cells)
+        counted = zip(CELLS, now, self._before, strict=True)
+        ours = set(self._cell_of.values())
+        return {
+            key: count - before for at, (key, count, before) in enumerate(counted) if at in ours
+        }
+
     def close(self) -> None:
         """Give the slot back; its counts stay."""
         with self._lock:
+            self._last, self._closed = list(self._cells), True
             self._cells.release()
             self._map.close()
             os.close(self._handle)

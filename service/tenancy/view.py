@@ -8,6 +8,8 @@ one, so its path is asked for each time.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import hmac
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -123,7 +125,27 @@ class RegistryView:
             IndexCorrupt: the file is not a registry.
             IndexTooNew: a later release wrote it.
         """
-        digest = keys.parse(text).digest(self._secret)
+        return self.recognize(self.digest(text), wait_ms=wait_ms)
+
+    def digest(self, text: str) -> bytes:
+        """What the registry knows a key by, 32 bytes.
+
+        Raises:
+            Unauthorized: the key is malformed.
+        """
+        return keys.parse(text).digest(self._secret)
+
+    def derived(self, purpose: str) -> bytes:
+        """A secret of its own for one purpose, 32 bytes, the same on every node."""
+        return hmac.digest(self._secret, b"purpose " + purpose.encode(), hashlib.sha256)
+
+    def recognize(self, digest: bytes, *, wait_ms: int = PATIENCE_MS) -> Grant:
+        """The grant of the key with this digest, as `authenticate` gives it.
+
+        Raises:
+            RegistryBusy, Unauthorized, TenantSuspended, Unavailable, IndexCorrupt, IndexTooNew: see
+                `authenticate`.
+        """
         grant = self._lookup(digest, wait_ms)
         if grant is None or grant.revoked:
             raise Unauthorized("this key does not exist or was revoked")

@@ -193,7 +193,7 @@ class Attacker:
     def address(self) -> httpx.Response:
         method = self.chance.choice(["GET", "PUT", "DELETE", "PATCH", "POST"])
         path = self.chance.choice(
-            ["/", "/v2", "/v1/", "/v1/search/", "/v1/%ff", "/v1/..%2f", "/x" * 90]
+            ["/v2", "/web/x", "/v1/", "/v1/search/", "/v1/%ff", "/v1/..%2f", "/x" * 90]
         )
         answer = self.client.request(method, self.service.reader + path)
         assert 400 <= answer.status_code < 500, answer.text

@@ -10,7 +10,6 @@ import pytest
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from embedder import trace
 from embedder.embed_pb2 import (
     EmbedPassagesRequest,
     EmbedQueryRequest,
@@ -125,28 +124,3 @@ def test_a_stopping_server_says_so_and_finishes_what_it_took(tiny: Path) -> None
         assert server.health() == NOT_SERVING
         server.gate.open.set()
         assert len(asked.result().embedding.vector) == 32
-
-
-def test_the_callers_trace_is_known_while_its_request_is_answered(
-    sidecar: Sidecar, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[trace.TraceContext | None] = []
-    query = sidecar.model.tokenizer.query
-
-    def spied(text: str):  # type: ignore[no-untyped-def]
-        seen.append(trace.current.get())
-        return query(text)
-
-    monkeypatch.setattr(sidecar.model.tokenizer, "query", spied)
-    parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-    for metadata in ((("traceparent", parent), ("tracestate", "a=b")), ()):
-        sidecar.stub.EmbedQuery(EmbedQueryRequest(text="x"), timeout=WAIT_S, metadata=metadata)
-    assert seen == [
-        trace.TraceContext(parent, "a=b", "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"),
-        None,
-    ]
-
-
-@pytest.mark.parametrize("broken", ["", "00-x", "00-" + "0" * 32 + "-b7ad6b7169203331-01"])
-def test_a_broken_trace_is_no_trace(broken: str) -> None:
-    assert trace.read([("traceparent", broken), ("bin-bin", b"\x00")]) is None

@@ -10,12 +10,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import apsw
 import httpx
 import pytest
 from starlette.testclient import TestClient
 
 from service.app import create_reader_app, create_writer_app
 from service.errors import Conflict, ReplicaBehind
+from service.index import schema
 from service.index.document import Delete, Document, Operation
 from service.index.writer import BatchResult, LineResult
 from service.search.request import Hit, SearchRequest, SearchResult
@@ -26,15 +28,24 @@ from service.tenancy.placements import Placements, place
 from service.tenancy.records import Rewound, Tenant, TenantState
 from service.tenancy.registry import Registry
 from service.tenancy.view import RegistryView
+from service.text import TOKENIZER_VERSION
 
 SECRET = b"s" * 32
 AS_OF_MS = 1_790_000_000_123
+
+
+def empty_file() -> apsw.Connection:
+    """What reads a file itself, such as a timeline, finds nothing in it."""
+    connection = apsw.Connection(":memory:")
+    schema.create(connection, tokenizer_version=TOKENIZER_VERSION)
+    return connection
 
 
 @dataclasses.dataclass
 class FakeReader:
     version: int
     found: dict[tuple[str, str], Document]
+    connection: apsw.Connection = dataclasses.field(default_factory=empty_file)
 
     @property
     def docs(self) -> int:

@@ -58,7 +58,7 @@ def test_answers_have_the_fields_that_the_document_promises(world: Any) -> None:
 
 
 def test_an_unknown_address_and_a_wrong_method_are_problems(world: Any) -> None:
-    for path in ("/", "/v1", "/v1/search/", "/v1/Search", "/v1/%2e%2e/healthz", "/nothing"):
+    for path in ("/v1", "/v1/search/", "/v1/Search", "/v1/%2e%2e/healthz", "/nothing"):
         answer = world.reader.get(path)
         assert answer.status_code == 404
         assert answer.headers["content-type"] == "application/problem+json"

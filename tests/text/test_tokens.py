@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import bpe_openai
 import pytest
 from hypothesis import given
 
+from golden.cases import DEMO_CORPUS
+from golden.judged import documents
 from service.text import estimate_tokens
+from service.text.tokens import bound_tokens
 from tests.text.strategies import texts
 
 #: text, tokens in cl100k_base, tokens in o200k_base
@@ -69,3 +73,21 @@ def test_bounds(text: str) -> None:
 def test_parts_add_up(one: str, other: str) -> None:
     apart = estimate_tokens(one) + estimate_tokens(other)
     assert abs(estimate_tokens(f"{one} {other}") - apart) <= 2
+
+
+@pytest.mark.parametrize(("text", "cl100k", "o200k"), COUNTED)
+def test_the_bound_is_above_the_real_counts(text: str, cl100k: int, o200k: int) -> None:
+    assert max(cl100k, o200k) <= bound_tokens(text) <= 3 * min(cl100k, o200k)
+
+
+@pytest.mark.parametrize("encoding", ["cl100k_base", "o200k_base"])
+def test_no_document_of_the_demo_memory_has_more_tokens_than_its_bound(encoding: str) -> None:
+    count = bpe_openai.get_encoding(encoding).encode
+    lines = [line.decode() for line in documents(DEMO_CORPUS)]
+    over = [line for line in lines if len(count(line)) > bound_tokens(line)]
+    assert over == []
+
+
+@given(texts)
+def test_the_bound_is_never_below_the_estimate(text: str) -> None:
+    assert bound_tokens(text) >= estimate_tokens(text)
