@@ -29,7 +29,7 @@ from service.search.engine import search
 from service.search.request import SearchRequest
 from service.search.rescoring import Pool, Rescored
 from service.semantic.sidecar import Sidecar
-from service.text import is_identifier, parse_query
+from service.text import names_only, parse_query
 
 QUERIES = 60
 CANDIDATES = 30
@@ -164,8 +164,7 @@ class Best:
 
     def __call__(self, pool: Pool) -> Rescored | None:
         """See `service.search.rescoring.Rescorer`."""
-        words = self._query.split()
-        if not words or all(is_identifier(word) for word in words):
+        if not self._query.split() or names_only(self._query):
             return None
         best = np.sort(order(pool.keyword, pool.ids)[: self._most])
         vectors = self._embedder.documents(

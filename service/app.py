@@ -32,6 +32,7 @@ from service.http.node import (
     Tenants,
     WriterParts,
 )
+from service.http.operator import OPERATOR_PAGES
 from service.http.pages import PAGES
 from service.http.routes import ROUTES, http_error, known_error
 from service.search import engine
@@ -209,7 +210,7 @@ def _create(
         )
 
     app = Starlette(
-        routes=(*ROUTES, *PAGES),
+        routes=(*ROUTES, *PAGES, *OPERATOR_PAGES),
         middleware=[Middleware(Envelope)],
         exception_handlers={MemlaneError: known_error, HTTPException: http_error},
         lifespan=_lifespan(role, settings, counters, resources, node),

@@ -271,6 +271,30 @@ class Settings:
         2_048, "spans waiting in one process for the collector; more are dropped and counted"
     )
 
+    operator_session_ms: int = _setting(
+        12 * 3_600_000, "how long the operator's page remembers a key; a revoked one ends at once"
+    )
+    figures_flush_ms: int = _setting(
+        1_000, "how often a worker writes its figures; a killed one loses so much"
+    )
+    figures_waiting: int = _setting(
+        20_000, "searches whose figures wait to be written; those of more are lost and counted"
+    )
+    figures_minutes: int = _setting(1_440, "how long a node keeps its own figures")
+    figures_bytes: int = _setting(
+        256 * MIB, "largest file of figures; the oldest go first", least=1 * MIB
+    )
+    figures_tenants: int = _setting(
+        5_000, "tenants with figures of their own; those of more are summed as one"
+    )
+    stories_count: int = _setting(2_000, "ordinary searches whose stories a node keeps")
+    stories_notable_count: int = _setting(
+        5_000, "slow or degraded searches whose stories a node keeps"
+    )
+    stories_flush_count: int = _setting(
+        50, "stories of each of the two kinds that a worker keeps at one flush: the last ones"
+    )
+
     # --- a tenant's machine that syncs
     sync_batch_lines: int = _setting(1_000, "most documents that a sync sends at once")
     sync_batch_bytes: int = _setting(4 * MIB, "most bytes that a sync sends at once")

@@ -24,6 +24,7 @@ FLOORS = {
     "service.semantic": 8,
     "service.telemetry": 9,
     "service.node": 10,
+    "service.operator": 10,
     "service.http": 11,
     "service.app": 12,
     "service.serve": 13,

@@ -23,6 +23,8 @@ from service.tenancy.view import Grant, RegistryBusy
 PAGE_COOKIE: Final = "memlane_page"
 PAGE_SCOPE: Final = "search page"
 """What the cookie is signed for."""
+OPERATOR_COOKIE: Final = "memlane_operator"
+OPERATOR_SCOPE: Final = "operator page"
 
 
 async def authenticate(node: Node, request: Request) -> Grant:
@@ -37,11 +39,27 @@ async def authenticate(node: Node, request: Request) -> Grant:
     by_page = digest is not None
     if digest is None:
         digest = node.view.digest(_bearer(request))
-    try:
-        grant = node.view.recognize(digest, wait_ms=0)
-    except RegistryBusy:  # rare: a change is just coming in; wait for it off the event loop
-        grant = await run_sync(partial(node.view.recognize, digest))
+    grant = await _recognized(node, digest)
     return dataclasses.replace(grant, scopes=_of_a_page(grant.scopes)) if by_page else grant
+
+
+async def operator(node: Node, request: Request) -> None:
+    """Let only an operator on: by key, or by the cookie of the operator's page.
+
+    The cookie is `SameSite=Strict`, so no other site's request carries it, and what it opens only
+    reads.
+
+    Raises:
+        Unauthorized: no key and no session that works.
+        Forbidden: the key is not an operator's.
+        Unavailable: this node has no registry at hand.
+    """
+    value = cookies.value_of(request, OPERATOR_COOKIE)
+    if "authorization" in request.headers or value is None:
+        digest = node.view.digest(_bearer(request))
+    else:
+        digest = _subject(node, value, OPERATOR_SCOPE)
+    (await _recognized(node, digest)).require("operator")
 
 
 async def tenant_with(node: Node, request: Request, scope: str) -> Tenant:
@@ -89,10 +107,21 @@ def _signed_in(node: Node, request: Request) -> bytes | None:
     value = cookies.value_of(request, PAGE_COOKIE)
     if value is None:
         return None
-    subject = cookies.read(node.view.derived("page"), value, PAGE_SCOPE, int(time.time()))
+    return _subject(node, value, PAGE_SCOPE)
+
+
+def _subject(node: Node, value: str, scope: str) -> bytes:
+    subject = cookies.read(node.view.derived("page"), value, scope, int(time.time()))
     if subject is None:
         raise Unauthorized("this session has ended", hint="Give the key again.")
     return bytes.fromhex(subject)
+
+
+async def _recognized(node: Node, digest: bytes) -> Grant:
+    try:
+        return node.view.recognize(digest, wait_ms=0)
+    except RegistryBusy:  # rare: a change is just coming in; wait for it off the event loop
+        return await run_sync(partial(node.view.recognize, digest))
 
 
 def _bearer(request: Request) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from anyio.to_thread import run_sync
 from starlette.requests import Request
 from starlette.responses import Response
@@ -19,7 +21,7 @@ async def alive(request: Request) -> Response:
 
 async def ready(request: Request) -> Response:
     """`GET /readyz`: 200 when this node can serve, else 503, with the reasons."""
-    health = await run_sync(_health, node_of(request))
+    health = await run_sync(health_of, node_of(request))
     return json_answer(health, status=200 if health["ready"] else 503)
 
 
@@ -28,7 +30,8 @@ async def problem(request: Request) -> Response:
     return json_answer(describe(request.path_params["slug"]))
 
 
-def _health(node: Node) -> dict[str, object]:
+def health_of(node: Node) -> dict[str, Any]:
+    """What `readyz` says. Called in a thread."""
     health = dict(node.files.health())
     reasons = list(health.get("reasons", ()))
     try:

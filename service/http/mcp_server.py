@@ -36,7 +36,7 @@ from service.http.answers import index_block
 from service.http.fields import Fields
 from service.http.layers import LIMIT_LEAST
 from service.http.mcp import STATE_TENANT
-from service.http.middleware import STATE_SPAN
+from service.http.middleware import STATE_SPAN, request_id
 from service.http.node import Node, Opened, node_of
 from service.http.snapshots import read_file
 from service.http.timeline import look
@@ -154,7 +154,7 @@ async def _search(node: Node, tenant: Tenant, fields: Fields, request: Request) 
     # The protocol's package calls from a task of its own, which knows no current span.
     with node.telemetry.span("search", getattr(request.state, STATE_SPAN)):
         asked = searching.asked_by(fields, node.settings, layer="compact")
-        found = await searching.find(node, tenant, asked, time.perf_counter())
+        found = await searching.find(node, tenant, asked, time.perf_counter(), request_id(request))
     reply = searching.reply_of(asked, found, as_markdown=True)
     return reply.text(reply.markdown, limit_tokens)
 

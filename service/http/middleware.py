@@ -22,7 +22,7 @@ from opentelemetry.trace import (
     get_current_span,
 )
 from starlette.datastructures import MutableHeaders
-from starlette.requests import ClientDisconnect
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import MemlaneError
@@ -195,6 +195,12 @@ def _span(scope: Scope) -> Iterator[Span]:
     with node.telemetry.request_span(headers) as span:
         scope["state"][STATE_SPAN] = span
         yield span
+
+
+def request_id(request: Request) -> str:
+    """The id of a request, as its answer says it."""
+    found: str = getattr(request.state, STATE_ID)
+    return found
 
 
 def _request_id(scope: Scope) -> str:

@@ -14,6 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.http.openapi_calls import call, json_of, open_call, ref
+from service.http.openapi_operator import OPERATED_TENANT, OVERVIEW, STORY, operating
 from service.http.openapi_reading import reading
 from service.http.problems import PROBLEMS
 from service.http.schemas import (
@@ -79,6 +80,9 @@ _NAMED: Final[Mapping[str, Schema]] = {
     "RestoreResult": RESTORE_RESULT,
     "KeyRequest": KEY_REQUEST,
     "KeyResult": KEY_RESULT,
+    "Overview": OVERVIEW,
+    "OperatedTenant": OPERATED_TENANT,
+    "Story": STORY,
     "Health": HEALTH,
     "Problem": PROBLEM,
 }
@@ -114,6 +118,7 @@ def openapi() -> dict[str, Any]:
 def _paths() -> dict[str, Any]:
     return {
         **reading(),
+        **operating(),
         "/v1/documents:batch": {"post": _batch()},
         **_manifest(),
         "/v1/index": {"get": call("What the index holds and how fresh it is here.", "IndexStatus")},

@@ -21,9 +21,11 @@ from service.http.answers import index_block, note_phases
 from service.http.auth import tenant_with
 from service.http.layers import Reply, answer, lean_index, limit_of, wants_markdown
 from service.http.limits import Busy
+from service.http.middleware import request_id
 from service.http.node import Node, Opened, node_of
 from service.http.requests import read_fields
 from service.http.search import compact_rows, kinds_of, lean_semantic
+from service.http.telling import phased, searched
 from service.search.layers import head
 from service.search.prefetch import as_query, until
 from service.search.request import SearchRequest, SearchResult
@@ -66,7 +68,10 @@ async def prefetch(request: Request) -> Response:
         if found.result is not None:
             took_ms = found.result.took_ms | took_ms
         parts = () if found.result is None else found.result.parts
-        node.telemetry.answered(found.outcome, took_ms, parts)
+        told = searched(
+            *(request_id(request), tenant, found.outcome, took_ms, found.index), cpu_ms=found.cpu_ms
+        )
+        node.telemetry.answered(found.outcome, took_ms, parts, told=told)
     note_phases(request, took_ms)
     headers = {"memlane-semantic": found.outcome.header()}
     reply = _reply(wanted, found, budget_ms, as_markdown=wants_markdown(request))
@@ -81,6 +86,7 @@ class _Found:
     outcome: SemanticOutcome
     index: dict[str, object] | None
     skipped: list[str]
+    cpu_ms: float = 0.0
 
 
 class _Work:
@@ -139,17 +145,18 @@ class _Work:
             self._found = until(opened.reader, self._late, lambda: self._search(opened))
 
     def _search(self, opened: Opened) -> _Found:
-        settings = self._node.settings
+        settings, cpu_s = self._node.settings, time.thread_time()
         left_ms = (self._end - time.perf_counter()) * 1_000 - settings.prefetch_tail_ms
         attempt = self._node.lane.attempt(
             opened.reader, self._wanted, asked_ms=None, budget_ms=left_ms
         )
         result = self._node.search(opened.reader, self._wanted, attempt)
-        result.took_ms.update(attempt.took_ms)
+        result = phased(result, attempt.took_ms)
         outcome = attempt.outcome
         missed = outcome.state is SemanticState.TIMEOUT or outcome.reason in _NO_TIME
         skipped = ["semantic"] if missed else []
-        return _Found(result, outcome, index_block(opened), skipped)
+        cpu_ms = (time.thread_time() - cpu_s) * 1_000
+        return _Found(result, outcome, index_block(opened), skipped, cpu_ms)
 
     def _late(self) -> bool:
         return time.perf_counter() >= self._end

@@ -6,7 +6,7 @@ import dataclasses
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,9 +17,11 @@ from service.http.answers import index_block, json_answer, note_phases
 from service.http.auth import tenant_with
 from service.http.fields import LAST_MS, Fields, read_flag, read_integer
 from service.http.layers import Reply, answer, lean_index, limit_of, wants_markdown
+from service.http.middleware import request_id
 from service.http.node import Node, Opened, node_of
 from service.http.requests import query_fields, read_fields
 from service.http.snapshots import read_file
+from service.http.telling import phased, searched
 from service.search.layers import COLUMNS, LINE_TOKENS, ROW_TOKENS, compact, names_of
 from service.search.request import Hit, SearchRequest, SearchResult
 from service.semantic.state import SemanticOutcome
@@ -55,6 +57,16 @@ class Answered:
     took_ms: dict[str, float]
 
 
+class _Done(NamedTuple):
+    """What a thread did: when it began since the request came, and what that cost it."""
+
+    result: SearchResult
+    outcome: SemanticOutcome
+    block: dict[str, object]
+    begin_ms: float
+    cpu_ms: float
+
+
 async def search(request: Request) -> Response:
     """`POST /v1/search`, or `GET` with the same fields as parameters."""
     node = node_of(request)
@@ -66,7 +78,7 @@ async def search(request: Request) -> Response:
         else:
             fields = query_fields(request, _PARAMETERS)
         asked = asked_by(fields, node.settings)
-        found = await find(node, tenant, asked, begun)
+        found = await find(node, tenant, asked, begun, request_id(request))
     note_phases(request, found.took_ms)
     headers = {"memlane-semantic": found.outcome.header()}
     if asked.compact or asked.limit_tokens is not None or wants_markdown(request):
@@ -97,7 +109,7 @@ def asked_by(fields: Fields, settings: Settings, *, layer: str = "hits") -> Aske
     return asked
 
 
-async def find(node: Node, tenant: Tenant, asked: Asked, begun: float) -> Answered:
+async def find(node: Node, tenant: Tenant, asked: Asked, begun: float, request_id: str) -> Answered:
     """Search, and count what became of the semantic lane.
 
     Args:
@@ -105,20 +117,29 @@ async def find(node: Node, tenant: Tenant, asked: Asked, begun: float) -> Answer
         tenant: whose file.
         asked: what is wanted.
         begun: when the request came, of `time.perf_counter`.
+        request_id: the request's.
 
     Raises:
         InvalidCursor: the cursor is not one of ours or belongs to another query.
         Unavailable, ReplicaBehind: the tenant's file is not here, or not new enough, in time.
     """
-    result, outcome, index = await read_file(
+    open_ms: dict[str, float] = {}
+    work = await read_file(
         node,
         tenant,
         partial(_search, node, asked.request, asked.semantic_deadline_ms, begun),
         min_version=asked.min_version,
         max_staleness_ms=asked.max_staleness_ms,
+        took_ms=open_ms,
     )
-    took_ms = {**result.took_ms, "total": (time.perf_counter() - begun) * 1_000}
-    node.telemetry.answered(outcome, took_ms, result.parts)
+    result, outcome, index = work.result, work.outcome, work.block
+    took_ms = open_ms | result.took_ms | {"total": (time.perf_counter() - begun) * 1_000}
+    told = searched(
+        *(request_id, tenant, outcome, took_ms, index),
+        begin_ms=max(0.0, work.begin_ms - open_ms["open"]),
+        cpu_ms=work.cpu_ms,
+    )
+    node.telemetry.answered(outcome, took_ms, result.parts, told=told)
     return Answered(result, outcome, index, took_ms)
 
 
@@ -175,12 +196,14 @@ def _whole(request: SearchRequest, found: Answered) -> dict[str, object]:
 
 def _search(
     node: Node, wanted: SearchRequest, asked_ms: int | None, begun: float, opened: Opened
-) -> tuple[SearchResult, SemanticOutcome, dict[str, object]]:
-    left_ms = node.settings.search_deadline_ms - (time.perf_counter() - begun) * 1_000
+) -> _Done:
+    begin_ms, cpu_s = (time.perf_counter() - begun) * 1_000, time.thread_time()
+    left_ms = node.settings.search_deadline_ms - begin_ms
     attempt = node.lane.attempt(opened.reader, wanted, asked_ms=asked_ms, budget_ms=left_ms)
     result = node.search(opened.reader, wanted, attempt)
-    result.took_ms.update(attempt.took_ms)
-    return result, attempt.outcome, index_block(opened)
+    result = phased(result, attempt.took_ms)
+    cpu_ms = (time.thread_time() - cpu_s) * 1_000
+    return _Done(result, attempt.outcome, index_block(opened), begin_ms, cpu_ms)
 
 
 def _semantic_deadline_ms(fields: Fields, settings: Settings) -> int | None:

@@ -27,8 +27,11 @@ async def read_file(
     *,
     min_version: int | None = None,
     max_staleness_ms: int | None = None,
+    took_ms: dict[str, float] | None = None,
 ) -> _T:
     """Do some work on a tenant's file, fresh enough for the caller.
+
+    `took_ms` is told, under `open`, how long it took until the file was there.
 
     Raises:
         NotFound: there is no such file.
@@ -36,6 +39,8 @@ async def read_file(
         ReplicaBehind: it did not become fresh enough in time.
         IndexFileError: it cannot be used.
     """
+    told = {} if took_ms is None else took_ms
+    told["open"] = 0.0
 
     def opened(deadline_ms: int) -> AbstractContextManager[Opened]:
         return node.files.open(
@@ -47,8 +52,10 @@ async def read_file(
 
     def now() -> _T:
         with ExitStack() as stack:
+            begun = time.perf_counter()
             with node.telemetry.span("replica.open"):
                 file = stack.enter_context(opened(0))
+            told["open"] += (time.perf_counter() - begun) * 1_000
             return work(file)
 
     def wait(deadline_ms: int) -> None:
@@ -64,5 +71,7 @@ async def read_file(
         left_ms = node.settings.search_deadline_ms - int((time.monotonic() - begun) * 1_000)
         if left_ms <= 0:
             raise
+    began = time.perf_counter()
     await node.waits.run(partial(wait, left_ms))
+    told["open"] += (time.perf_counter() - began) * 1_000
     return await node.searches.run(now)

@@ -28,7 +28,7 @@ COMPONENT: Final = "semantic"
 #: Candidates whose vectors are read: the best by keyword.
 POOL: Final = 250
 #: What the component weighs when a tenant does not say otherwise; `golden rescoring` decides.
-WEIGHT: Final = 0.30
+WEIGHT: Final = 0.25
 #: The difference of cosines over a pool from which on they count in full.
 FULL_SPREAD: Final = 0.06
 NEUTRAL: Final = 0.5

@@ -25,7 +25,7 @@ from service.semantic.state import (
     outcome_of,
 )
 from service.settings import Settings
-from service.text import is_identifier, parse_query
+from service.text import names_only, parse_query
 
 
 class Attempt:
@@ -115,12 +115,11 @@ class Attempt:
 
     def _useless(self, text: str, deadline_s: float) -> SemanticReason | None:
         """Why the sidecar need not be asked."""
-        words = text.split()
         if not self._stamp.percent:
             return SemanticReason.TENANT_OFF
-        if deadline_s <= 0 or not words:
+        if deadline_s <= 0 or not text.split():
             return SemanticReason.REQUESTED
-        if all(is_identifier(word) for word in words):
+        if names_only(text):
             return SemanticReason.IDENTIFIER_QUERY
         if self._stamp.model is None:
             return SemanticReason.BACKFILL_PENDING

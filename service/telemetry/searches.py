@@ -24,9 +24,11 @@ from service.semantic.state import SemanticOutcome, SemanticState
 from service.settings import Settings
 from service.telemetry import names
 from service.telemetry.backfill import Progress, observe_backfill
+from service.telemetry.figures import Figures
 from service.telemetry.queries import observe_queries
 from service.telemetry.setup import METER_NAME, start_metrics, start_traces
 from service.telemetry.states import StateCounter, StateKey
+from service.telemetry.stories import Searched
 from service.telemetry.traces import NOTABLE, Outgoing
 
 UNREMARKABLE: Final = (SemanticState.OK, SemanticState.DISABLED)
@@ -42,6 +44,7 @@ class SearchTelemetry:
         meter: where the instruments live.
         tracer: where the spans go.
         outgoing: their way out; None when they go nowhere.
+        figures: this worker's part in the node's own figures; None keeps none.
     """
 
     def __init__(
@@ -51,7 +54,9 @@ class SearchTelemetry:
         meter: Meter,
         tracer: Tracer | None = None,
         outgoing: Outgoing | None = None,
+        figures: Figures | None = None,
     ) -> None:
+        self.figures: Final = figures
         self._outgoing = outgoing
         self.tracer: Final = tracer or NoOpTracer()
         self._role = role
@@ -89,6 +94,8 @@ class SearchTelemetry:
         outcome: SemanticOutcome,
         took_ms: Mapping[str, float],
         parts: Sequence[Part] = (),
+        *,
+        told: Searched | None = None,
     ) -> None:
         """Record one answered search: counted, and its outcome noted on the current span.
 
@@ -96,8 +103,11 @@ class SearchTelemetry:
             outcome: its semantic outcome.
             took_ms: milliseconds by phase.
             parts: its parts that had no span yet.
+            told: the same for the node's own figures.
         """
         self._counter.count(outcome)
+        if told is not None and self.figures is not None:
+            self.figures.searched(told)
         reason = "" if outcome.reason is None else outcome.reason.value
         span = get_current_span()
         span.set_attribute("memlane.semantic.state", outcome.state.value)
@@ -154,13 +164,15 @@ def search_telemetry(
     Raises:
         SetupError: the counters cannot be used, or an exporter is asked for and not installed.
     """
+    settings = settings or Settings()
     with (
         StateCounter(folder, role=role) as counter,
+        Figures(folder, role, settings) as figures,
         start_metrics(role) as provider,
-        start_traces(role, settings or Settings(), provider.get_meter(METER_NAME)) as (
+        start_traces(role, settings, provider.get_meter(METER_NAME)) as (
             traces,
             outgoing,
         ),
     ):
         meter, tracer = provider.get_meter(METER_NAME), traces.get_tracer(METER_NAME)
-        yield SearchTelemetry(role, counter, meter, tracer, outgoing)
+        yield SearchTelemetry(role, counter, meter, tracer, outgoing, figures)

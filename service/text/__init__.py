@@ -1,5 +1,6 @@
 """The tokenizer and what reads text with it. Pure: no I/O, no clock."""
 
+from service.text.code import is_code, names_only
 from service.text.identifiers import fold_identifier, identifiers_in, is_identifier
 from service.text.query import ParsedQuery, parse_query
 from service.text.snippets import Snippet, snippet
@@ -18,7 +19,9 @@ __all__ = [
     "fold_identifier",
     "identifiers_in",
     "index_columns",
+    "is_code",
     "is_identifier",
+    "names_only",
     "parse_query",
     "snippet",
     "spans",

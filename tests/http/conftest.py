@@ -55,7 +55,19 @@ class FakeReader:
         return [self.found.get(key) for key in keys]
 
     def status(self) -> dict[str, Any]:
-        return {"documents": self.docs, "version": self.version, "bytes": 4_096}
+        vectors: dict[str, Any] = {
+            "model": None,
+            "by_kind": {},
+            "pending": 0,
+            "quarantined": 0,
+            "percent": 100,
+        }
+        return {
+            "documents": self.docs,
+            "version": self.version,
+            "bytes": 4_096,
+            "vectors": vectors,
+        }
 
 
 @dataclasses.dataclass

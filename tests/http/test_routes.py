@@ -77,6 +77,7 @@ def test_health_is_open_and_readiness_gives_reasons(world: Any) -> None:
         "reasons": [],
         "role": "writer",
         "registry_version": world.registry.version,
+        "spans": {},
         "semantic": {},
     }
     world.files.ready = False

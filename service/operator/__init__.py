@@ -1,0 +1,1 @@
+"""What an operator sees of a node: reports from its own figures, charts, pages."""
