@@ -15,6 +15,7 @@ from service.replica import heads as documents
 from service.replica.heads import Heads
 from service.replica.keeper import lost_shard
 from service.replica.names import heads_key
+from service.replica.spans import spans
 from service.replica.store import ObjectStore, Stored
 from service.replica.tenure import UNFENCED, Tenure
 
@@ -103,7 +104,8 @@ class FencedHeads:
         """
         ours = dataclasses.replace(document, term=self._tenure.term, owner=self._tenure.owner)
         body = documents.encode(ours)
-        etag = self._store.put_if(heads_key(self._shard), body, known_etag=self._etag)
+        with spans.part("publish", shard=self._shard):
+            etag = self._store.put_if(heads_key(self._shard), body, known_etag=self._etag)
         if etag is None:
             self.read()
             raise ReplicationError("the heads are not as they were left; looked at them again")

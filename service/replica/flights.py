@@ -20,6 +20,7 @@ from service.replica.evict import Evictor, last_used
 from service.replica.failures import Failures, detail_of
 from service.replica.node import Node, Replica
 from service.replica.residents import Residents
+from service.replica.spans import spans
 from service.replica.upkeep import Upkeep
 from service.settings import Settings
 
@@ -123,7 +124,8 @@ class Flights:
 
     def _bring_up(self, file: str) -> Replica:
         try:
-            before, replica = self._caught_up(file)
+            with spans.part("follow", file=file):
+                before, replica = self._caught_up(file)
         except Exception as error:
             self._counters.add("failed_catch_ups")
             known = isinstance(error, MemlaneError)

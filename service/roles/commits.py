@@ -29,6 +29,7 @@ from service.replica import (
     current_path,
     open_store,
 )
+from service.replica.spans import spans
 from service.roles.folders import Folders
 from service.semantic.lane import open_lane
 from service.settings import Settings
@@ -139,6 +140,7 @@ def create_app(config: Mapping[str, Any]) -> ASGIApp:
         resources.append(backfill)
 
     def observe(telemetry: SearchTelemetry) -> None:
+        spans.drawn_by(telemetry.tracer)
         observe_publishing(telemetry.meter, shard, publisher)
         tenants.applied = Syncing(telemetry.meter).applied
         if backfill is not None:

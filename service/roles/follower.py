@@ -11,10 +11,11 @@ from pathlib import Path
 
 from service.errors import MemlaneError, SetupError
 from service.replica import Follower, FollowerServer, ReplicaCache, open_store
+from service.replica.spans import spans
 from service.settings import Settings
 from service.telemetry.processes import observe_process
 from service.telemetry.replicas import observe_follower
-from service.telemetry.setup import METER_NAME, start_metrics
+from service.telemetry.setup import METER_NAME, start_metrics, start_traces
 
 
 def main() -> int:
@@ -34,8 +35,13 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: follower.stop())
     signal.signal(signal.SIGINT, lambda *_: follower.stop())
     try:
-        with start_metrics("follower") as provider, FollowerServer(follower):
+        with (
+            start_metrics("follower") as provider,
+            start_traces("follower", settings, provider.get_meter(METER_NAME)) as (traces, _),
+            FollowerServer(follower),
+        ):
             meter = provider.get_meter(METER_NAME)
+            spans.drawn_by(traces.get_tracer(METER_NAME))
             observe_process(meter)
             vitals = ReplicaCache(follower.cache).node_health
             observe_follower(meter, follower.counters, vitals)

@@ -331,7 +331,7 @@ SPANS: Final = Metric(
     "{span}",
     "Spans that were to leave, by what became of them: exported, failed (the collector did not"
     " take them), dropped (too many waited).",
-    "reader, writer",
+    "reader, writer, follower",
     ("memlane.outcome",),
 )
 PROCESS_CPU: Final = Metric(

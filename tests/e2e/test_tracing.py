@@ -61,6 +61,14 @@ def test_the_backfills_calls_are_in_its_traces(told: Told) -> None:
     assert any(wanted <= tree for tree in trees)
 
 
+def test_announcements_and_the_files_they_bring_are_told(told: Told) -> None:
+    _, collector = told
+    assert {span.service for span in collector.spans.named("publish")} == {"memlane-writer"}
+    followed = collector.spans.named("follow")
+    assert {span.service for span in followed} == {"memlane-follower"}
+    assert all(span.attributes["memlane.file"] for span in followed)
+
+
 def test_writes_tell_what_became_of_their_documents(told: Told) -> None:
     _, collector = told
     counted = [
