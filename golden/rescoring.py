@@ -219,7 +219,7 @@ def run(
     Returns:
         `{"n", "ndcg10_keyword", "ndcg10_rescored", "recall10_keyword", "recall10_rescored",
         "top1_keyword", "top1_rescored", "classes": {CLASS: {"n", "ndcg10_keyword",
-        "ndcg10_rescored"}}}`.
+        "ndcg10_rescored"}}}`; classes of at least two queries.
 
     Raises:
         MemlaneError: a search failed.
@@ -253,6 +253,7 @@ def run(
                 "ndcg10_rescored": second["classes"][name]["ndcg10"],
             }
             for name, row in first["classes"].items()
+            if row["n"] > 1
         },
     }
 

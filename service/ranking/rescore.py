@@ -109,7 +109,19 @@ def component(
     close[exact] = CLOSEST
     if weight <= 0:
         return close
-    for place, candidate in enumerate(order(keyword, ids)[:CAPPED].tolist()):
+    first = order(keyword, ids)[:CAPPED].tolist()
+    # One that is lifted may pass an equal one before it that was not: then that one is lifted in
+    # the next round.
+    for _ in first:
+        if not _lift(close, keyword, ids, weight, first):
+            break
+    return close
+
+
+def _lift(close: Floats, keyword: Floats, ids: Ids, weight: float, first: list[int]) -> bool:
+    """Lift those of the first that have fallen too far; whether there were any."""
+    any_lifted = False
+    for place, candidate in enumerate(first):
         total = keyword + weight * close
         ranked = order(total, ids)
         last = min(place + FALL_MOST, len(ids) - 1)
@@ -119,6 +131,6 @@ def component(
         # most `place` candidates have more by keyword, so no more than the closest there is can be
         # needed.
         lifted = total[ranked[last]] + (CAPPED - place) * _MARGIN
-        needed = (lifted - keyword[candidate]) / weight
-        close[candidate] = min(needed, CLOSEST)
-    return close
+        close[candidate] = min((lifted - keyword[candidate]) / weight, CLOSEST)
+        any_lifted = True
+    return any_lifted

@@ -59,7 +59,7 @@ class Tab:
         ]
 
 
-@pytest.fixture(scope="package")  # its event loop must be gone before other tests begin theirs
+@pytest.fixture(scope="module")  # its event loop must be gone before other tests begin theirs
 def chromium() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # Without a sandbox: tests run as root in containers, on pages of our own.
@@ -131,7 +131,7 @@ def memory(now_ms: int) -> Iterator[dict[str, Any]]:
     }
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """`memlane up` with the small memory; shared, so a test that stops it starts it again."""
     service = Service(tmp_path_factory.mktemp("browser"))

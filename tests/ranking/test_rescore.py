@@ -123,6 +123,16 @@ def test_the_first_by_keyword_fall_by_a_few_places_at_most(
     assert (after[first] <= before[first] + FALL_MOST).all()
 
 
+def test_one_that_is_lifted_does_not_push_an_equal_one_beyond_its_place() -> None:
+    without = {0, 1, 3, 4, 5, 6, 10, 11, 12, 13, 15, 16, 18, 21}
+    cosine = np.array([np.nan if at in without else 0.0 for at in range(24)] + [1.0])
+    exact = np.array([at < 5 or at > 18 for at in range(25)])
+    keyword, ids = np.zeros(25), np.arange(25)
+    component = rescore.component(cosine, keyword, exact, ids, WEIGHT)
+    before, after = places(keyword, ids), places(keyword + WEIGHT * component, ids)
+    assert (after[before < CAPPED] <= before[before < CAPPED] + FALL_MOST).all()
+
+
 @given(pools())
 def test_documents_that_hold_a_typed_identifier_never_swap_nor_fall_behind_others(
     pool: tuple[Floats, Floats, NDArray[np.bool_], NDArray[np.int64]],
