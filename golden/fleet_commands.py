@@ -120,7 +120,7 @@ def fleet_semantic(
 @corpora_option
 @_model_option
 @click.option(
-    "--documents", "documents_most", default=600, show_default=True, help="The set's first ones."
+    "--documents", "documents_most", default=2_000, show_default=True, help="The set's first ones."
 )
 @json_option
 def fleet_backfill(

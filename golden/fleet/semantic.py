@@ -178,7 +178,10 @@ def _runs(headers: Sequence[str]) -> Iterator[tuple[str, int]]:
 
 
 def _is_filled(fleet: Fleet, tenant: Tenant, count: int) -> bool:
-    found = _status(fleet, tenant)
+    try:
+        found = _status(fleet, tenant)
+    except Unavailable:  # its key has not arrived there yet
+        return False
     return bool(found["documents"] == count and found["vectors"]["coverage"] == 1.0)
 
 
