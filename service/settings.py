@@ -243,6 +243,9 @@ class Settings:
     backfill_passages: int = _setting(
         32, "most passages in one request of the backfill; fewer where they take long"
     )
+    backfill_requests: int = _setting(
+        3, "requests of the backfill under way at once: one more than a small sidecar has cores"
+    )
     backfill_request_ms: int = _setting(
         50, "how long one request of the backfill should take: what a kill costs at most"
     )

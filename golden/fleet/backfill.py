@@ -187,7 +187,7 @@ def _kills(
         "kills": KILLS,
         "passages": distinct,
         "twice": total - distinct - _repeated(judged_set, sidecar, most),
-        "in_flight_most": KILLS * Settings().backfill_passages,
+        "in_flight_most": KILLS * Settings().backfill_passages * Settings().backfill_requests,
     }
 
 

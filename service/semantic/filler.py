@@ -1,18 +1,21 @@
 """Filling one file: documents in, vectors out, whatever the sidecar makes of them.
 
-What one request embedded is committed before the next is asked, so a kill at any moment costs at
-most the request in flight; and a request is kept so short that this is little.
+What a request embedded is committed as soon as it is there, so a kill at any moment costs at most
+the few requests under way; and a request is kept so short that this is little.
 """
 
 from __future__ import annotations
 
+import contextvars
 import dataclasses
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from typing import Final, Protocol
+from functools import partial
+from typing import Final, NamedTuple, Protocol
 
 from service.index import passages
 from service.index.passages import Passage
@@ -74,6 +77,17 @@ class _Work:
 
     def rows(self, seqs: Sequence[int]) -> list[tuple[Passage, bytes]]:
         return [(self.cut.passages[seq], self.vectors[seq]) for seq in sorted(seqs)]
+
+
+_Item = tuple[_Work, Passage]
+
+
+class _Flight(NamedTuple):
+    """A request under way: what for, since when, and what will come of it."""
+
+    chunk: list[_Item]
+    begun: float
+    vectors: Future[list[bytes]]
 
 
 class Filler:
@@ -162,35 +176,69 @@ class Filler:
             self.counts["documents"] += len(works)
 
     def _embed(self, file: str, works: Sequence[_Work], info: Info) -> None:
-        """Embed what is missing, the digest of each document last."""
+        """Embed what is missing, the digest of each document last.
+
+        Several requests are under way at once, so that no core of the sidecar waits while vectors
+        are written; they are written in the order of the queue.
+        """
         queue = deque(
             (work, passage)
             for work in works
             for passage in (*work.cut.passages[1:], work.cut.passages[0])
             if passage.seq not in work.vectors
         )
-        while queue and not self._stop.is_set():
-            size = min(self._size(queue), info.texts_most)
-            chunk = [queue.popleft() for _ in range(min(size, len(queue)))]
-            begun = self._clock()
-            try:
-                found = self._ask(chunk, info)
-            except SidecarError as error:
-                self._blame(file, chunk, error)
-                gone = [work for work, _ in chunk] if len(chunk) == 1 else []
-                queue = deque(item for item in queue if item[0] not in gone)
-                if len(chunk) > 1:
-                    queue.extendleft(reversed(chunk))
-                continue
-            took_s = self._clock() - begun
-            for (work, passage), vector in zip(chunk, found, strict=True):
-                work.vectors[passage.seq] = vector
-            self._save(file, chunk)
-            self._passage_s = (self._passage_s or took_s / len(chunk)) * 0.8 + (
-                0.2 * took_s / len(chunk)
-            )
-            if rest := self._settings.backfill_rest_percent:
-                self._stop.wait(took_s * rest / 100)
+        flights: deque[_Flight] = deque()
+        with ThreadPoolExecutor(self._settings.backfill_requests) as pool:
+            while (queue or flights) and not self._stop.is_set():
+                # What cannot be embedded is found one request at a time.
+                most = 1 if self._suspects else self._settings.backfill_requests
+                while queue and len(flights) < most:
+                    flights.append(self._launched(pool, queue, info))
+                flight = flights.popleft()
+                try:
+                    found = flight.vectors.result()
+                except SidecarError as error:
+                    for later in reversed(flights):  # the order stays: they come again, after it
+                        later.vectors.cancel()
+                        queue.extendleft(reversed(later.chunk))
+                    flights.clear()
+                    queue = self._without(file, flight.chunk, queue, error)
+                    continue
+                self._landed(file, flight, found)
+
+    def _launched(self, pool: ThreadPoolExecutor, queue: deque[_Item], info: Info) -> _Flight:
+        size = min(self._size(queue), info.texts_most)
+        chunk = [queue.popleft() for _ in range(min(size, len(queue)))]
+        ask = partial(contextvars.copy_context().run, self._ask, chunk, info)
+        return _Flight(chunk, self._clock(), pool.submit(ask))
+
+    def _landed(self, file: str, flight: _Flight, found: list[bytes]) -> None:
+        """The vectors of a request are here."""
+        chunk, took_s = flight.chunk, self._clock() - flight.begun
+        for (work, passage), vector in zip(chunk, found, strict=True):
+            self._suspects.pop(passage.text_hash, None)
+            work.vectors[passage.seq] = vector
+        self.counts["passages"] += len(chunk)
+        self._save(file, chunk)
+        each_s = took_s / len(chunk)
+        self._passage_s = (self._passage_s or each_s) * 0.8 + 0.2 * each_s
+        if rest := self._settings.backfill_rest_percent:
+            self._stop.wait(took_s * rest / 100)
+
+    def _without(
+        self, file: str, chunk: list[_Item], queue: deque[_Item], error: SidecarError
+    ) -> deque[_Item]:
+        """The queue after a request failed: with what it asked for, unless that is given up.
+
+        Raises:
+            SidecarError: see `_blame`.
+        """
+        self._blame(file, chunk, error)
+        if len(chunk) > 1:
+            queue.extendleft(reversed(chunk))
+            return queue
+        gone = chunk[0][0]
+        return deque(item for item in queue if item[0] is not gone)
 
     def _size(self, queue: Sequence[tuple[_Work, Passage]]) -> int:
         """How many passages to ask for: what takes `backfill_request_ms`, suspects alone."""
@@ -203,13 +251,11 @@ class Filler:
                 return place
         return size
 
-    def _ask(self, chunk: Sequence[tuple[_Work, Passage]], info: Info) -> list[bytes]:
+    def _ask(self, chunk: Sequence[_Item], info: Info) -> list[bytes]:
+        """On a thread of its own: touches nothing else."""
         found = self._sidecar.embed([passage.text for _, passage in chunk], model=info.model)
         if any(len(vector) != info.dims for vector in found):
             raise SidecarError(Failure.OTHER_MODEL, "WRONG_DIMS")
-        for _, passage in chunk:
-            self._suspects.pop(passage.text_hash, None)
-        self.counts["passages"] += len(chunk)
         return found
 
     def _save(self, file: str, chunk: Sequence[tuple[_Work, Passage]]) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from service.index.document import Delete
 from service.index.reader import IndexReader
 from service.index.vectors import read_stamp, read_vectors
+from service.semantic.flights import Failure
 from service.semantic.sidecar import Sidecar, SidecarError
 from tests.semantic.one_file import OneFile
 from tests.semantic.sidecar import DIMS, MODEL, FakeSidecar, serve
@@ -176,7 +179,7 @@ def test_another_model_makes_vectors_anew_and_nothing_else(file: OneFile) -> Non
     assert file.index.version == version, "no answer without vectors changes by it"
 
 
-def test_after_a_kill_no_passage_is_embedded_twice_but_the_request_in_flight(
+def test_after_a_kill_no_passage_is_embedded_twice_but_those_under_way(
     tmp_path: Path, sidecar: tuple[FakeSidecar, int]
 ) -> None:
     file = OneFile(tmp_path / "t.db", *sidecar, backfill_passages=2)
@@ -197,11 +200,50 @@ def test_after_a_kill_no_passage_is_embedded_twice_but_the_request_in_flight(
     file.client.embed = dies  # type: ignore[method-assign,assignment]
     with pytest.raises(KilledError):
         file.fill()
-    in_flight = file.sidecar.requests[-1]
     del file.client.embed
     file.restart()
     file.fill()
     assert file.status()["coverage"] == 1.0
-    assert len(file.sidecar.passages) == 30 + in_flight
+    under_way = file.settings.backfill_requests * 2
+    assert 30 < len(file.sidecar.passages) <= 30 + under_way
     assert len(set(file.sidecar.passages)) == 30
     file.client.close()
+
+
+def test_several_requests_are_under_way_and_a_failed_one_loses_nothing(
+    tmp_path: Path, sidecar: tuple[FakeSidecar, int]
+) -> None:
+    file = OneFile(tmp_path / "t.db", *sidecar, backfill_passages=2, backfill_requests=3)
+    for number in range(6):
+        file.put(f"long{number}", words(128 * 6, f"n{number}x"))
+    lock, now, most, calls = threading.Lock(), 0, 0, 0
+    embed = file.client.embed
+
+    def watched(texts: list[str], *, model: str) -> list[bytes]:
+        nonlocal now, most, calls
+        with lock:
+            now, calls = now + 1, calls + 1
+            most, call = max(most, now), calls
+        try:
+            time.sleep(0.02)
+            if call == 5:
+                raise SidecarError(Failure.OVERLOADED, "RESOURCE_EXHAUSTED")
+            return embed(texts, model=model)
+        finally:
+            with lock:
+                now -= 1
+
+    file.client.embed = watched  # type: ignore[method-assign,assignment]
+    with pytest.raises(SidecarError):
+        file.fill()
+    complete = {ref for ref, seq in file.rows() if seq == 0}
+    assert all(rows_of(file, ref) == list(range(6)) for ref in complete), "the digest comes last"
+    file.fill()
+    assert most == 3
+    assert file.status()["coverage"] == 1.0
+    assert set(Counter(file.rows()).values()) == {1}
+    file.client.close()
+
+
+def rows_of(file: OneFile, ref: str) -> list[int]:
+    return [seq for found, seq in file.rows() if found == ref]
