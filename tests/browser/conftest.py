@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from golden.typing_speed import chromium as program
+from service.errors import SetupError
 from tests.e2e.service import Service, wait_for
 
 ROOT = Path(__file__).parent.parent.parent
@@ -59,8 +60,17 @@ class Tab:
         ]
 
 
+@pytest.fixture(scope="session")
+def installed() -> None:
+    """A Chromium is here; without one, tests that need it say so and are left out."""
+    try:
+        program()
+    except SetupError as error:
+        pytest.skip(f"{error.detail}: {error.hint}")
+
+
 @pytest.fixture(scope="module")  # its event loop must be gone before other tests begin theirs
-def chromium() -> Iterator[Browser]:
+def chromium(installed: None) -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # Without a sandbox: tests run as root in containers, on pages of our own.
         browser = playwright.chromium.launch(executable_path=program(), args=["--no-sandbox"])

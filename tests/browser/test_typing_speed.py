@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from golden import cases
 from golden.typing_speed import run
 
 
+@pytest.mark.usefixtures("installed")
 def test_every_key_is_accounted_for() -> None:
     typed: list[int] = []
     queries = ["ferry lane", "depot"]

@@ -16,6 +16,7 @@ from tests.deploy.expressions import alerts
 SEEN_S = 40
 
 
+@pytest.mark.usefixtures("installed")
 def test_a_writer_that_is_far_behind_raises_its_alert_and_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,11 +26,13 @@ def promtool(*arguments: str, folder: Path = DEPLOY / "prometheus") -> tuple[boo
     return told.returncode == 0, told.stdout + told.stderr
 
 
+@pytest.mark.usefixtures("installed")
 def test_prometheus_takes_the_configuration_with_its_rules() -> None:
     fine, told = promtool("check", "config", "prometheus.yml")
     assert fine, told
 
 
+@pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("path", TESTS, ids=lambda path: path.name)
 def test_the_rules_do_what_their_tests_say(path: Path) -> None:
     fine, told = promtool("test", "rules", str(path))
@@ -58,6 +60,7 @@ def test_each_alert_is_tested_firing_and_not_firing(alert: str) -> None:
     assert {fires for name, fires in verdicts() if name == alert} == {True, False}
 
 
+@pytest.mark.usefixtures("installed")
 @pytest.mark.parametrize("expression", ["vector(1)", "vector(1) > 1"], ids=["always", "never"])
 @pytest.mark.parametrize("alert", ALERTS)
 def test_an_alert_that_always_or_never_holds_is_noticed(
