@@ -15,8 +15,8 @@ from typing import Final
 from service.search.request import Hit
 from service.text.tokens import ERROR_PERCENT, estimate_tokens
 
-ROW_TOKENS: Final = 37
-LINE_TOKENS: Final = 45
+ROW_TOKENS: Final = 36
+LINE_TOKENS: Final = 44
 """Estimated tokens of a row in JSON and as a line of Markdown, set so that a page of ten with all
 that is said about it stays below 600 tokens of real encodings; what one row does not need goes to
 the next."""
@@ -24,7 +24,7 @@ TITLE_CHARACTERS: Final = 100
 SNIPPET_CHARACTERS: Final = 100
 TITLE_SHARE: Final = 0.65
 """Of a row's room for texts, what a long title may take."""
-LEAST_TOKENS: Final = 10
+LEAST_TOKENS: Final = 7
 """What is always left for a row's texts, however long its ref."""
 SNIPPET_TOKENS: Final = 5
 """A snippet shorter than that shows nothing; the title gets its room."""
