@@ -172,7 +172,9 @@ def _ask(
     said: list[Said] = []
 
     def worker() -> None:
-        with httpx.Client(timeout=WAIT_S, trust_env=False) as client:
+        # A connection each: which worker answers is the kernel's choice, again and again.
+        alone = httpx.Limits(max_keepalive_connections=0)
+        with httpx.Client(timeout=WAIT_S, trust_env=False, limits=alone) as client:
             while True:
                 with lock:
                     number, call = next(numbered, (0, None))

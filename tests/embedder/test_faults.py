@@ -13,6 +13,7 @@ from typing import Any
 import grpc
 import pytest
 
+from embedder import service
 from embedder.embed_pb2 import (
     EmbedPassagesRequest,
     EmbedQueryRequest,
@@ -190,17 +191,24 @@ def test_what_a_client_left_behind_is_not_run(small: Sidecar) -> None:
     assert len(small.gate.ran) == 2  # the passage in progress, and the query that asked
 
 
-def test_too_many_splits_at_once(tiny: Path) -> None:
+def test_too_many_splits_at_once(tiny: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entered, go = threading.Event(), threading.Event()
+    split = service.split  # type: ignore[attr-defined]
+
+    def slow(*text: Any, **limits: Any) -> Any:
+        entered.set()
+        assert go.wait(WAIT_S)
+        return split(*text, **limits)
+
+    monkeypatch.setattr(service, "split", slow)
     with Sidecar(tiny, limits=Limits(splits=1)) as server:
-        text = "The writer keeps the file.\n" * 20_000
-        first = server.stub.Split.future(SplitRequest(texts=[text]), timeout=60)
-        codes = set()
-        while not first.done():
-            try:
-                server.stub.Split(SplitRequest(texts=["x"]), timeout=WAIT_S)
-            except grpc.RpcError as error:
-                codes.add(error.code())
-        assert codes == {grpc.StatusCode.RESOURCE_EXHAUSTED}
+        first = server.stub.Split.future(SplitRequest(texts=["x"]), timeout=WAIT_S)
+        assert entered.wait(WAIT_S)
+        with pytest.raises(grpc.RpcError) as refused:
+            server.stub.Split(SplitRequest(texts=["x"]), timeout=WAIT_S)
+        assert refused.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        go.set()
+        assert first.result().texts[0].spans
         assert server.stub.Split(SplitRequest(texts=["x"]), timeout=WAIT_S).texts[0].spans
 
 

@@ -197,11 +197,14 @@ def test_watching_follows_changes_until_it_is_stopped(service: Service, tmp_path
         time.sleep(0.2)
         written(path, {f"c{n}": (NOW_MS, "x") for n in range(4)} | {"a": (NOW_MS, "x")})
         wait_for(lambda: tenant.count() == 5, what="the change after the file was gone")
+        assert process.stdout is not None
+        told: list[dict[str, Any]] = []
+        while sum(each["counts"].get("created", 0) for each in told) < 6:
+            told.append(json.loads(process.stdout.readline()))
     finally:
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=30)
+        process.communicate(timeout=30)
     assert process.returncode == 0
-    told = [json.loads(line) for line in out.splitlines()]
     assert told[0]["counts"] == {"created": 2}
     assert sum(each["counts"].get("created", 0) for each in told) == 6
 
