@@ -1,4 +1,4 @@
-"""Metrics leave over both protocols, to real receivers."""
+"""Metrics and spans leave over both protocols, to real receivers."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import grpc
 import pytest
+from opentelemetry.metrics import NoOpMeterProvider
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceResponse,
 )
@@ -17,14 +18,21 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2_grpc import (
     MetricsServiceServicer,
     add_MetricsServiceServicer_to_server,
 )
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2_grpc import (
+    TraceServiceServicer,
+    add_TraceServiceServicer_to_server,
+)
 
 from embedder.errors import SetupError as SidecarSetupError
 from embedder.metrics import Metrics
 from embedder.otlp import exported
 from golden.fleet.collector import Collector
+from golden.fleet.spans import Spans
 from service.errors import SetupError
+from service.settings import Settings
 from service.telemetry import names
-from service.telemetry.setup import METER_NAME, start_metrics
+from service.telemetry.setup import METER_NAME, start_metrics, start_traces
 
 
 class Receiver(MetricsServiceServicer):
@@ -44,6 +52,17 @@ class Receiver(MetricsServiceServicer):
                 for scope in resource.scope_metrics:
                     self.names |= {metric.name for metric in scope.metrics}
         return ExportMetricsServiceResponse()
+
+
+class SpanReceiver(TraceServiceServicer):
+    """An OTLP receiver over gRPC that keeps spans."""
+
+    def __init__(self) -> None:
+        self.spans = Spans()
+
+    def Export(self, request: Any, context: Any) -> Any:  # noqa: N802
+        self.spans.take(request)
+        return ExportTraceServiceResponse()
 
 
 @contextmanager
@@ -75,6 +94,29 @@ def test_over_grpc(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "memlane.replica.evictions" in receiver.names
     assert "memlane.embed.batch" in receiver.names
     assert len(receiver.instances) == 2
+
+
+def test_spans_over_grpc() -> None:
+    receiver, server = SpanReceiver(), grpc.server(ThreadPoolExecutor(2))
+    add_TraceServiceServicer_to_server(receiver, server)  # type: ignore[no-untyped-call]
+    url = f"http://127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+    server.start()
+    environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": url, "OTEL_EXPORTER_OTLP_PROTOCOL": "grpc"}
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environ.items():
+            patch.setenv(name, value)
+        meter = NoOpMeterProvider().get_meter("test")
+        with start_traces("reader", Settings(), meter, environ=environ) as (traces, outgoing):
+            traces.get_tracer("test").start_span("served").end()
+        with exported(environ) as telemetry:
+            telemetry.tracer.start_span("embedded").end()
+    server.stop(0)
+    assert {(span.service, span.name) for span in receiver.spans.all()} == {
+        ("memlane-reader", "served"),
+        ("memlane-embedder", "embedded"),
+    }
+    assert outgoing is not None
+    assert outgoing.counts() == {"exported": 1, "failed": 0, "dropped": 0}
 
 
 def test_over_http(monkeypatch: pytest.MonkeyPatch) -> None:
