@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -159,3 +160,24 @@ def test_files_hold_one_noun_of_bounded_size(package: str) -> None:
         if "_pb2" not in path.name and (lines := len(path.read_text().splitlines())) > LINES_MOST
     }
     assert long == {}
+
+
+def packaged(package: str, path: Path, patterns: dict[str, list[str]]) -> bool:
+    """Whether a wheel has this file: named for its package, or for whatever folder of code."""
+    inside = path.relative_to(ROOT / package)
+    named = (p for p in patterns.get(package, []) if p.count("/") + 1 == len(inside.parts))
+    beside_code = (path.parent / "__init__.py").exists()
+    return any(map(inside.match, named)) or (beside_code and any(map(path.match, patterns["*"])))
+
+
+def test_every_file_that_is_no_code_is_packaged() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    patterns = project["tool"]["setuptools"]["package-data"]
+    code = (".py", ".pyc", ".pyi", ".so", ".proto")
+    missing = [
+        str(path.relative_to(ROOT))
+        for package in ("memlane", "service", "embedder", "golden")
+        for path in sorted((ROOT / package).rglob("*"))
+        if path.is_file() and path.suffix not in code and not packaged(package, path, patterns)
+    ]
+    assert missing == []
