@@ -14,7 +14,7 @@ import orjson
 from service.errors import IndexCorrupt, Unavailable
 from service.index import schema
 from service.index.carried import Carried
-from service.index.connection import open_reader
+from service.index.connection import MMAP_MIB, open_reader
 from service.index.document import Document
 from service.index.vectors import coverage, read_carried
 from service.text import TOKENIZER_VERSION
@@ -33,9 +33,11 @@ class IndexReader:
         Unavailable: it stayed locked for longer than `connection.BUSY_TIMEOUT_MS`.
     """
 
-    def __init__(self, path: Path, *, cache_kib: int = 16_384) -> None:
+    def __init__(
+        self, path: Path, *, cache_kib: int = 16_384, mmap_mib: int = MMAP_MIB
+    ) -> None:
         self.path = path
-        self.connection = open_reader(path, cache_kib=cache_kib)
+        self.connection = open_reader(path, cache_kib=cache_kib, mmap_mib=mmap_mib)
         self.meta: dict[str, int] = {}
         self.remembered: dict[str, Any] = {}
         """What searches keep of one version of the file; emptied when another one is seen."""

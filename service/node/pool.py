@@ -24,15 +24,23 @@ class ReaderPool:
         idle_most: idle readers of one path.
         open_most: idle readers of all paths; each holds a descriptor.
         cache_kib: SQLite's page cache of each.
+        mmap_mib: how much of a file each maps into memory.
     """
 
     def __init__(
-        self, *, paths_most: int, idle_most: int, cache_kib: int, open_most: int = 1 << 30
+        self,
+        *,
+        paths_most: int,
+        idle_most: int,
+        cache_kib: int,
+        mmap_mib: int,
+        open_most: int = 1 << 30,
     ) -> None:
         self._paths_most = paths_most
         self._idle_most = idle_most
         self._open_most = open_most
         self._cache_kib = cache_kib
+        self._mmap_mib = mmap_mib
         self._lock = threading.Lock()
         self._idle: OrderedDict[Path, list[IndexReader]] = OrderedDict()
         self._count = 0
@@ -45,6 +53,7 @@ class ReaderPool:
             idle_most=settings.connections_per_tenant,
             open_most=settings.open_connections,
             cache_kib=settings.sqlite_cache_kib,
+            mmap_mib=settings.sqlite_mmap_mib,
         )
 
     @contextmanager
@@ -99,7 +108,7 @@ class ReaderPool:
                 self._idle.move_to_end(path)
                 self._count -= 1
                 return readers.pop()
-        return IndexReader(path, cache_kib=self._cache_kib)
+        return IndexReader(path, cache_kib=self._cache_kib, mmap_mib=self._mmap_mib)
 
     def _give_back(self, path: Path, reader: IndexReader) -> None:
         surplus: list[IndexReader] = []

@@ -29,7 +29,7 @@ def open_files(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("open_most", [4, 1])
 def test_idle_connections_are_bounded_over_all_tenants(tmp_path: Path, open_most: int) -> None:
-    pool = ReaderPool(paths_most=100, idle_most=8, cache_kib=64, open_most=open_most)
+    pool = ReaderPool(paths_most=100, idle_most=8, cache_kib=64, mmap_mib=64, open_most=open_most)
     made = paths(tmp_path, 6)
     for path in made:
         with ExitStack() as stack:
@@ -41,7 +41,7 @@ def test_idle_connections_are_bounded_over_all_tenants(tmp_path: Path, open_most
 
 
 def test_files_that_are_gone_are_let_go(tmp_path: Path) -> None:
-    pool = ReaderPool(paths_most=100, idle_most=8, cache_kib=64)
+    pool = ReaderPool(paths_most=100, idle_most=8, cache_kib=64, mmap_mib=64)
     gone, kept = paths(tmp_path, 2)
     for path in (gone, kept):
         with pool.lend(path):

@@ -55,6 +55,27 @@ def test_an_open_connection_sees_every_apply(source: Source, replica: Path) -> N
     db.close()
 
 
+def test_a_connection_survives_that_its_file_shrinks(source: Source, replica: Path) -> None:
+    """It maps the file into memory: to read beyond the new end would kill the process."""
+    for turn in range(1, 20):
+        advance(replica, [source.batch(4_000)], turn)
+    db = open_reader(replica)
+    with db:
+        assert whole_version(db) == 20
+    before = replica.stat().st_size
+    advance(replica, [source.shrunk()], 20)
+    shrunk = replica.stat().st_size
+    assert shrunk < before * 0.7
+    for turn in range(21, 25):
+        with db:
+            assert whole_version(db) == turn
+        advance(replica, [source.batch(8_000)], turn)
+    assert replica.stat().st_size > shrunk
+    with db:
+        assert whole_version(db) == 25
+    db.close()
+
+
 def test_several_files_go_under_one_lock(source: Source, replica: Path) -> None:
     assert advance(replica, [source.batch(), source.batch(), source.batch()], 1) == 4
     assert digest(replica) == digest(source.path)

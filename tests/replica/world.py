@@ -269,6 +269,17 @@ class Source:
         """Commit one batch; the LTX file of it, the first one a snapshot."""
         self.txid += 1
         write_batch(self._db, self.txid, row_bytes)
+        return self._since_last()
+
+    def shrunk(self) -> io.BytesIO:
+        """Commit a batch and give free pages back; the LTX file of both."""
+        self.txid += 1
+        write_batch(self._db, self.txid, 1)
+        self._db.execute("UPDATE row SET text = ''")
+        self._db.execute("VACUUM")
+        return self._since_last()
+
+    def _since_last(self) -> io.BytesIO:
         # As the writer's file would be: in WAL mode.
         after = bytearray(self.path.read_bytes())
         after[18:20] = b"\x02\x02"
