@@ -52,8 +52,8 @@ def open_reader(
     """Open a file read-only, trusting nothing in it: no trigger, view or function of its own runs.
 
     Up to `mmap_mib` of it are mapped: a page is then read where the kernel holds it, without a call
-    and without a copy in every connection. Whoever changes the file does so under SQLite's exclusive
-    lock and with a new change counter, at which a connection drops its map (`pager.c`,
+    and without a copy in every connection. Whoever changes the file does so under SQLite's
+    exclusive lock and with a new change counter, at which a connection drops its map (`pager.c`,
     `sqlite3PagerSharedLock`), so a file that shrank is never read beyond its end.
 
     Raises:

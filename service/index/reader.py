@@ -33,9 +33,7 @@ class IndexReader:
         Unavailable: it stayed locked for longer than `connection.BUSY_TIMEOUT_MS`.
     """
 
-    def __init__(
-        self, path: Path, *, cache_kib: int = 16_384, mmap_mib: int = MMAP_MIB
-    ) -> None:
+    def __init__(self, path: Path, *, cache_kib: int = 16_384, mmap_mib: int = MMAP_MIB) -> None:
         self.path = path
         self.connection = open_reader(path, cache_kib=cache_kib, mmap_mib=mmap_mib)
         self.meta: dict[str, int] = {}

@@ -7,22 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from service.index.reader import IndexReader
 from service.ranking import evidence, scoring
 from service.ranking.sheet import Sheets
-from service.ranking.terms import PREFIX_MARK, Unit, expression, quote
+from service.ranking.terms import PREFIX_MARK, Unit, expression
 from service.search import identifiers
 from service.search.lookups import Plan
+from service.search.phrases import SCAN_MOST, Flags, Phrases
 from service.search.postings import Ids, Postings
-
-#: What one scan for a phrase or a prefix may return.
-SCAN_MOST = 4_000
-#: So few rows are asked for a phrase one by one (about 80 us each), more in one scan.
-FEW_ROWS = 4
-
-Flags = NDArray[np.bool_]
 
 
 class Candidates:
@@ -43,6 +36,7 @@ class Candidates:
         self.sheets = Sheets(sheet for (sheet,) in rows)
         self._reader = reader
         self._postings = postings
+        self._phrases = Phrases(reader.connection, ids, self.sheets, postings)
 
     def components(
         self, plan: Plan, matches: Mapping[int, identifiers.Match], *, whole: bool
@@ -76,31 +70,6 @@ class Candidates:
             components["phrase"] = self._phrase(found.whole, plan.units)
         return components
 
-    def holds(self, phrase: Sequence[str], among: Flags | None = None) -> Flags:
-        """Which rows hold the terms side by side, bool (n,); `among` narrows where to look.
-
-        Where the sheets say that all terms are there, and only there, FTS5 is asked for their
-        order: to walk through the postings of common words is what costs most in a large index.
-        """
-        held = np.ones(len(self.ids), dtype=np.bool_) if among is None else among.copy()
-        if not held.any():
-            return held
-        self.sheets.look_up(phrase)
-        for term in phrase:
-            title, body = self.sheets.counts(term)
-            held &= (title + body) > 0
-        rows = self.ids[held]
-        if not len(rows):
-            return held
-        if len(rows) <= FEW_ROWS:
-            found = self._postings.among(quote(phrase), rows)
-        else:
-            found = self._postings.together(
-                quote(phrase), phrase, SCAN_MOST, above=int(rows[0]) - 1
-            )
-        held[held] = np.isin(rows, found)
-        return held
-
     # --- inside
 
     def _evidence(self, plan: Plan, *, whole: bool) -> evidence.Evidence:
@@ -121,7 +90,7 @@ class Candidates:
             sheets,
             lengths,
             phrases={
-                place: self.holds(unit.parts)
+                place: self._phrases.held(unit.parts)
                 for place, unit in enumerate(plan.units)
                 # In a long text no single word's letter is worth a walk through its parts.
                 if whole and len(unit.parts) > 1
@@ -137,12 +106,14 @@ class Candidates:
     def _phrase(self, whole: Flags, units: Sequence[Unit]) -> scoring.Floats:
         """1 where the query stands as one phrase, a little less where only its parts do."""
         parts = [part for unit in units for part in (unit.parts or (unit.text,))]
-        as_typed = self.holds([unit.text for unit in units], whole)
-        return np.where(as_typed, 1.0, 0.9 * self.holds(parts, whole))
+        as_typed = self._phrases.held([unit.text for unit in units], whole)
+        return np.where(as_typed, 1.0, 0.9 * self._phrases.held(parts, whole))
 
     def _matches(self, term: str) -> Flags:
         """Which rows hold a looked-up term that no sheet can tell."""
         if not term.endswith(PREFIX_MARK):
-            return self.holds(term.split(" "))
-        found = self._postings.ids(expression(term), SCAN_MOST, above=int(self.ids[0]) - 1)
+            return self._phrases.held(term.split(" "))
+        found = self._postings.ids(
+            expression(term), SCAN_MOST, above=int(self.ids[0]) - 1, few=True
+        )
         return np.isin(self.ids, found)

@@ -18,12 +18,10 @@ from service.search.candidates import Candidates
 from service.search.postings import NOTHING, Ids, Memory, Postings, Scope
 from service.search.request import Part, SearchRequest, SearchResult
 from service.search.rescoring import Pool, Rescored, Rescorer
+from service.search.strict import strict as strict_lane
 from service.search.vocabulary import Vocabulary
 from service.text import ParsedQuery, parse_query, tokenize
 
-#: Documents that lane A brings, for a query of at most so many uncommon units.
-STRICT_LIMIT = 1_000
-STRICT_UNITS = 8
 #: Worth in the first cut, against the summed rarities (at most about 15) of lane B.
 STRICT_WORTH = 20.0
 IDENTIFIER_WORTH = 1_000.0
@@ -266,7 +264,7 @@ class _Finder:
 
     def explain(self) -> dict[str, Any]:
         """What each lane found."""
-        strict = len(self._strict()) if self._plan.units else 0
+        strict = len(strict_lane(self._plan, self._postings))
         return {
             "docs": self._reader.docs,
             "strict": strict,
@@ -284,8 +282,7 @@ class _Finder:
         lists = [lanes.Posting(rows, IDENTIFIER_WORTH)]
         if not self._plan.units:
             return lists
-        strict = self._strict()
-        lists.append(lanes.Posting(strict, STRICT_WORTH))
+        lists.append(lanes.Posting(strict_lane(self._plan, self._postings), STRICT_WORTH))
         budget = lanes.POSTING_BUDGET
         docs = self._reader.docs
         rarest_first = sorted(self._plan.lookups, key=lambda lookup: lookup.frequency)
@@ -306,25 +303,9 @@ class _Finder:
                 lists.append(lanes.Posting(in_title, worth))
         return lists
 
-    def _strict(self) -> Ids:
-        """Lane A; as in `Postings.together`, common words are looked for in the newest rows.
-
-        A document that holds all of a long query is among those of its rarest words anyway.
-        """
-        if self._plan.asked > STRICT_UNITS:
-            return NOTHING
-        found = dict.fromkeys(range(len(self._plan.units)), 0)
-        for lookup in self._plan.lookups:
-            if lookup.way != "part":
-                found[lookup.unit] += lookup.frequency
-        floor = self._postings.floor(lanes.walk(list(found.values())))
-        return self._postings.ids(self._plan.strict, STRICT_LIMIT, above=floor)
-
     def _recent(self, tier: int) -> tuple[Ids, bool]:
         """A query of filters alone: the newest documents within them."""
         if not (self.reading.scope or self.reading.required):
             return NOTHING, False
         found = self._postings.recent(lanes.TIER + 1, offset=tier * lanes.TIER)
         return np.sort(found[: lanes.TIER]), len(found) > lanes.TIER
-
-    # --- scoring

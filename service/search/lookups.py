@@ -59,14 +59,13 @@ class Plan:
     Attributes:
         units: the query's words.
         lookups: terms the index holds, for scoring and lane B.
-        strict: the FTS5 expression of lane A.
-        asked: how many units that expression asks for; common words are not among them.
+        asked: the FTS5 expression of each unit that lane A asks for, by its place; common words
+            are not among them.
     """
 
     units: Sequence[Unit]
     lookups: list[Lookup]
-    strict: str
-    asked: int
+    asked: dict[int, str]
 
 
 def focus(units: Sequence[Unit], postings: Postings) -> list[Unit]:
@@ -102,7 +101,7 @@ def focus(units: Sequence[Unit], postings: Postings) -> list[Unit]:
 def plan(units: Sequence[Unit], postings: Postings, vocabulary: Vocabulary) -> Plan:
     """Look up each unit, its parts, and where the index barely knows it, what may stand for it."""
     lookups: list[Lookup] = []
-    strict: list[str] = []
+    asked: dict[int, str] = {}
     joined = _joined(units, vocabulary)
     common = [share < 1 for share in shares([unit.text for unit in units])]
     for place, unit in enumerate(units):
@@ -131,8 +130,8 @@ def plan(units: Sequence[Unit], postings: Postings, vocabulary: Vocabulary) -> P
         for option in alternatives:
             count = postings.frequency(expression(option.term))
             lookups.append(Lookup(place, option.term, option.weight, count, option.way))
-        strict.append(strict_expression(unit, alternatives))
-    return Plan(units, lookups, " AND ".join(strict), len(strict))
+        asked[place] = strict_expression(unit, alternatives)
+    return Plan(units, lookups, asked)
 
 
 def _typed(place: int, unit: Unit, frequency: int, postings: Postings) -> list[Lookup]:

@@ -7,7 +7,7 @@ import json
 from collections import OrderedDict
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import apsw
 import numpy as np
@@ -129,13 +129,21 @@ class Postings:
             self._scoped = ""
         self.scans = 0
 
-    def ids(self, expression: str, limit: int = SCAN_LIMIT, *, above: int = 0) -> Ids:
-        """Row ids above one of the documents that match, newest rows first, at most `limit`."""
+    def ids(
+        self, expression: str, limit: int = SCAN_LIMIT, *, above: int = 0, few: bool = False
+    ) -> Ids:
+        """Row ids above one of the documents that match, newest rows first, at most `limit`.
+
+        With `few`, no more than that are expected, which saves a third of the cost where terms
+        must meet: FTS5 skips forwards only.
+        """
         key = (expression, limit, above)
         found = self._memory.get(key)
         if found is None:
             self.scans += 1
-            found = self._scan(expression, limit, above)
+            found = self._scan(expression, limit + 1, above, "ASC")[::-1] if few else NOTHING
+            if not few or len(found) > limit:
+                found = self._scan(expression, limit, above, "DESC")
             self._memory.put(key, found)
         return found
 
@@ -148,12 +156,13 @@ class Postings:
         frequencies = [self.frequency(quote([term])) for term in dict.fromkeys(terms)]
         if not all(frequencies):
             return NOTHING
-        return self.ids(expression, limit, above=max(above, self.floor(lanes.walk(frequencies))))
+        floor = self.floor(lanes.walk(frequencies))
+        return self.ids(expression, limit, above=max(above, floor), few=True)
 
-    def among(self, expression: str, rows: Ids) -> Ids:
-        """Which of a few rows match an expression, in no order."""
-        found = self._among(expression, json.dumps(rows.tolist()))
-        return np.fromiter(found, dtype=np.int64, count=len(found))
+    def whole(self, expression: str) -> Ids | None:
+        """All documents that match; None when there are more than a scan returns."""
+        found = self.ids(expression)
+        return found if len(found) < SCAN_LIMIT else None
 
     def floor(self, walked: int, limit: int = lanes.WALK_LIMIT) -> int:
         """See `lanes.floor`."""
@@ -231,11 +240,11 @@ class Postings:
             expression = f"({expression}) NOT {excluded}"
         return expression
 
-    def _scan(self, expression: str, limit: int, above: int) -> Ids:
+    def _scan(self, expression: str, limit: int, above: int, order: Literal["ASC", "DESC"]) -> Ids:
         # One string of ids costs a third of one Python row an id.
         text: Any = self._connection.execute(
             "SELECT group_concat(id) FROM (SELECT rowid AS id FROM doc_fts WHERE doc_fts MATCH ?"
-            f" AND rowid > ?{self._scoped} ORDER BY rowid DESC LIMIT ?)",
+            f" AND rowid > ?{self._scoped} ORDER BY rowid {order} LIMIT ?)",
             (self._bounded(expression), above, *self._bindings, limit),
         ).get
         return NOTHING if text is None else np.fromstring(text, dtype=np.int64, sep=",")
