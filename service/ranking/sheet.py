@@ -175,34 +175,30 @@ class Sheets:
         lengths = np.fromiter(map(len, parts), dtype=np.int64, count=len(parts)) // 4
         self.count = len(parts)
         self._flat: NDArray[np.uint32] = np.frombuffer(b"".join(parts), dtype="<u4")
-        self._ends = np.cumsum(lengths)
-        starts = self._ends - lengths
+        starts = np.cumsum(lengths) - lengths
         self.title_length: NDArray[np.float32] = self._flat[starts].astype(np.float32)
         self.body_length: NDArray[np.float32] = self._flat[starts + 1].astype(np.float32)
         self.tokens: NDArray[np.uint32] = self._flat[starts + 2]
         self.updated_s: NDArray[np.int64] = self._flat[starts + 3].astype(np.int64)
-        self._first = starts + HEADER
+        # The entries of a sheet stand in the order of their hashes, so all entries of all sheets
+        # stand in the order of sheet and hash: one bisection finds any term in any sheet.
+        self._sheet = np.arange(len(parts), dtype=np.int64) << (HASH_BITS + 1)
+        self._keys: NDArray[np.int64] = self._sheet.repeat(lengths) + (self._flat >> np.uint32(6))
+        self._keys += 1
+        for place in range(HEADER):
+            self._keys[starts + place] = self._sheet  # below all terms of the sheet
         self._held: dict[str, tuple[NDArray[np.float32], NDArray[np.float32]]] = {}
 
     def look_up(self, terms: Iterable[str]) -> None:
         """Find all of these terms in all sheets at once, which costs less than one by one."""
         wanted = [term for term in dict.fromkeys(terms) if term not in self._held]
-        if not wanted:
+        if not wanted or not self.count:
             return
-        shape = (len(wanted), self.count)
-        hashes = np.array([term_hash(term) for term in wanted], dtype=np.uint32)[:, None]
-        target = np.broadcast_to(hashes << np.uint32(6), shape).ravel()
-        low = np.broadcast_to(self._first, shape).ravel()
-        ends = high = np.broadcast_to(self._ends, shape).ravel()
-        # Bisection in step: the entries of a sheet stand in the order of their hashes.
-        longest = int((self._ends - self._first).max(initial=0))
-        for _ in range(longest.bit_length()):
-            middle = (low + high) >> 1
-            is_less = self._flat.take(middle, mode="clip") < target
-            low = np.where(is_less, middle + 1, low)
-            high = np.where(is_less, high, middle)
-        entry = self._flat.take(low, mode="clip") if len(self._flat) else target
-        entry = np.where((low < ends) & ((entry ^ target) < 1 << 6), entry, 0).reshape(shape)
+        hashes = np.array([term_hash(term) for term in wanted], dtype=np.int64)[:, None]
+        targets = self._sheet + hashes + 1
+        at = np.minimum(self._keys.searchsorted(targets.ravel()), len(self._keys) - 1)
+        entry = np.where(self._keys[at] == targets.ravel(), self._flat[at], 0)
+        entry = entry.reshape(targets.shape)
         title = (entry & 3).astype(np.float32)
         body = BODY_COUNTS[(entry >> 2) & 15]
         self._held.update(zip(wanted, zip(title, body, strict=True), strict=True))

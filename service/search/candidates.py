@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from service.index.reader import IndexReader
-from service.ranking import evidence, scoring
+from service.ranking import evidence, lanes, scoring
 from service.ranking.sheet import Sheets
 from service.ranking.terms import PREFIX_MARK, Unit, expression
 from service.search import identifiers
@@ -116,4 +116,4 @@ class Candidates:
         found = self._postings.ids(
             expression(term), SCAN_MOST, above=int(self.ids[0]) - 1, few=True
         )
-        return np.isin(self.ids, found)
+        return lanes.among(self.ids, found[::-1])

@@ -29,6 +29,12 @@ class Place:
 
 
 START = Place()
+#: What must stay the same from page to page; the page's size may change.
+_BOUND = tuple(
+    field.name
+    for field in dataclasses.fields(SearchRequest)
+    if field.name not in ("cursor", "limit", "explain")
+)
 
 
 def encode(place: Place, request: SearchRequest) -> str:
@@ -61,7 +67,5 @@ def decode(request: SearchRequest) -> Place:
 
 
 def _fingerprint(request: SearchRequest) -> str:
-    """What must stay the same from page to page; the page's size may change."""
-    asked = dataclasses.replace(request, cursor=None, limit=0, explain=False)
-    packed = orjson.dumps(dataclasses.astuple(asked))
+    packed = orjson.dumps([getattr(request, name) for name in _BOUND])
     return hashlib.blake2b(packed, digest_size=6).hexdigest()

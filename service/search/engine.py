@@ -12,7 +12,7 @@ import numpy as np
 
 from service.index.reader import IndexReader
 from service.ranking import lanes, rescore, scoring
-from service.ranking.terms import Unit, expression, group, quote, strict_expression
+from service.ranking.terms import Unit, group, quote, strict_expression
 from service.search import cursor, identifiers, lookups, page
 from service.search.candidates import Candidates
 from service.search.postings import NOTHING, Ids, Memory, Postings, Scope
@@ -27,8 +27,6 @@ STRICT_WORTH = 20.0
 IDENTIFIER_WORTH = 1_000.0
 #: Terms that bring at least this many documents also say which hold them in the title.
 TITLE_SCAN_FROM = lanes.TIER // 4
-#: Postings that such a scan steps over, about 40 ns each.
-TITLE_WALK = 8_000
 #: Units of a query that are looked at; `read_as` says what was dropped.
 UNITS = 64
 
@@ -289,17 +287,12 @@ class _Finder:
         for place, lookup in enumerate(rarest_first):
             if budget <= 0 or (place and lanes.gated(lookup.frequency, docs)):
                 break
-            found_by = expression(lookup.term)
-            found = self._postings.ids(found_by)[:budget]
+            found = self._postings.holding(lookup.term)[:budget]
             budget -= len(found)
             worth = lookup.weight * scoring.idf(lookup.frequency, docs)
             lists.append(lanes.Posting(found, worth))
             if lookup.frequency >= TITLE_SCAN_FROM:
-                in_title = self._postings.ids(
-                    "{title tsub} : " + found_by,
-                    lanes.TIER,
-                    above=self._postings.floor(lookup.frequency, TITLE_WALK),
-                )
+                in_title = self._postings.in_title(lookup.term, lanes.TIER)
                 lists.append(lanes.Posting(in_title, worth))
         return lists
 

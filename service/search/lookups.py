@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from service.ranking import forgive
 from service.ranking.common import shares
 from service.ranking.evidence import Lookup
-from service.ranking.terms import Alternative, Unit, expression, prefix, quote, strict_expression
+from service.ranking.terms import Alternative, Unit, prefix, quote, strict_expression
 from service.search.postings import Postings
 from service.search.vocabulary import Vocabulary
 
@@ -105,7 +105,7 @@ def plan(units: Sequence[Unit], postings: Postings, vocabulary: Vocabulary) -> P
     joined = _joined(units, vocabulary)
     common = [share < 1 for share in shares([unit.text for unit in units])]
     for place, unit in enumerate(units):
-        frequency = postings.frequency(quote([unit.text]))
+        frequency = postings.frequency(unit.text)
         if common[place]:
             # It orders what the other words find; it finds nothing, and is not bent.
             lookups += _typed(place, unit, frequency, postings)
@@ -128,7 +128,7 @@ def plan(units: Sequence[Unit], postings: Postings, vocabulary: Vocabulary) -> P
         # A form that is an inflection and a longer word too is taken once, as the former.
         alternatives = list({option.term: option for option in reversed(alternatives)}.values())
         for option in alternatives:
-            count = postings.frequency(expression(option.term))
+            count = postings.frequency(option.term)
             lookups.append(Lookup(place, option.term, option.weight, count, option.way))
         asked[place] = strict_expression(unit, alternatives)
     return Plan(units, lookups, asked)
@@ -141,13 +141,13 @@ def _typed(place: int, unit: Unit, frequency: int, postings: Postings) -> list[L
     weight = HANGUL_PART_WEIGHT if unit.hangul else PART_WEIGHT
     known: set[str] = set()
     for part in _telling(unit):
-        count = postings.frequency(quote([part]))
+        count = postings.frequency(part)
         if count:
             known.update(part)
             found.append(Lookup(place, part, weight * unit.share_of(part), count, "part"))
     if unit.spaceless:
         for letter in _left_over(unit.text, known):
-            count = postings.frequency(quote([letter]))
+            count = postings.frequency(letter)
             if count:
                 found.append(Lookup(place, letter, weight, count, "part"))
     return found
@@ -224,7 +224,7 @@ def _split(word: str, postings: Postings, vocabulary: Vocabulary) -> list[Altern
     return [
         Alternative(" ".join(pair), COMPOUND_WEIGHT, "compound")
         for pair in pairs
-        if known.issuperset(pair) and postings.frequency(quote(pair))
+        if known.issuperset(pair) and postings.frequency(" ".join(pair))
     ]
 
 

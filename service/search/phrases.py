@@ -15,6 +15,7 @@ import apsw
 import numpy as np
 from numpy.typing import NDArray
 
+from service.ranking import lanes
 from service.ranking.sheet import Sheets
 from service.ranking.terms import quote
 from service.search.postings import Ids, Postings
@@ -63,7 +64,7 @@ class Phrases:
             found = self._postings.together(
                 quote(phrase), phrase, SCAN_MOST, above=int(self._ids[places[0]]) - 1
             )
-            held[places] = np.isin(self._ids[places], found)
+            held[places] = lanes.among(self._ids[places], found[::-1])
         return held
 
     # --- inside
@@ -75,7 +76,7 @@ class Phrases:
 
     def _scanning_us(self, phrase: Sequence[str], first: int) -> float:
         """About what a scan from a row on takes."""
-        frequencies = [self._postings.frequency(quote([term])) for term in dict.fromkeys(phrase)]
+        frequencies = [self._postings.frequency(term) for term in dict.fromkeys(phrase)]
         walked = POSTING_US * sum(frequencies) + MEETING_US * min(frequencies)
         share = 1 - (first - 1) / max(self._postings.last_row, 1)
         return SCAN_US + SCAN_TERM_US * len(frequencies) + share * walked

@@ -14,14 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.ranking import lanes
-from service.ranking.terms import quote
+from service.ranking.terms import PREFIX_MARK, expression
 
 _T = TypeVar("_T")
 Ids = NDArray[np.int64]
 NOTHING: Ids = np.empty(0, dtype=np.int64)
 
 #: Most documents one scan returns, newest rows first. About 0.1 ms at 65 ns a document.
-SCAN_LIMIT = 2_000
+SCAN_LIMIT = 1_000
+#: Postings that a scan for a term in titles steps over, about 40 ns each.
+TITLE_WALK = 8_000
 #: Row ids (8 bytes each) and expressions that one connection remembers of one index version.
 REMEMBERED_ROWS = 500_000
 REMEMBERED_TERMS = 20_000
@@ -150,19 +152,25 @@ class Postings:
     def together(self, expression: str, terms: Sequence[str], limit: int, *, above: int = 0) -> Ids:
         """As `ids`, for an expression that asks for all of these terms in one document.
 
-        When the terms are so common that to walk their postings would take too long, only the
+        Where the terms are so common that to walk their postings would take too long, only the
         newest rows are looked at.
         """
-        frequencies = [self.frequency(quote([term])) for term in dict.fromkeys(terms)]
-        if not all(frequencies):
-            return NOTHING
-        floor = self.floor(lanes.walk(frequencies))
+        floor = self.floor(self._meeting(terms))
         return self.ids(expression, limit, above=max(above, floor), few=True)
 
-    def whole(self, expression: str) -> Ids | None:
-        """All documents that match; None when there are more than a scan returns."""
-        found = self.ids(expression)
-        return found if len(found) < SCAN_LIMIT else None
+    def holding(self, term: str) -> Ids:
+        """Documents that hold a looked-up term (see `ranking.terms.expression`), newest first."""
+        return self.ids(expression(term), above=self._floor_of(term), few=_is_phrase(term))
+
+    def in_title(self, term: str, limit: int) -> Ids:
+        """Documents with a looked-up term in their title, newest first."""
+        above = self.floor(self._walk_of(term), TITLE_WALK)
+        return self.ids("{title tsub} : " + expression(term), limit, above=above)
+
+    def all_holding(self, term: str) -> Ids | None:
+        """As `holding`; None when there may be more than a scan returns."""
+        found = self.holding(term)
+        return None if len(found) >= SCAN_LIMIT or self._floor_of(term) else found
 
     def floor(self, walked: int, limit: int = lanes.WALK_LIMIT) -> int:
         """See `lanes.floor`."""
@@ -186,13 +194,16 @@ class Postings:
         )
         return rows.fetchone() is None
 
-    def frequency(self, expression: str) -> int:
-        """In how many documents of the scope it is found; an estimate for common ones."""
-        known = self._memory.frequencies.get(expression)
+    def frequency(self, term: str) -> int:
+        """How many documents of the scope hold a looked-up term; an estimate for common ones."""
+        known = self._memory.frequencies.get(term)
         if known is None:
-            found = len(self.ids(expression))
-            known = found if found < SCAN_LIMIT else max(found, self._sample(expression))
-            self._memory.put_frequency(expression, known)
+            known = found = len(self.holding(term))
+            if floor := self._floor_of(term):
+                known = round(found * self.last_row / (self.last_row - floor))
+            elif found >= SCAN_LIMIT:
+                known = max(found, self._sample(expression(term)))
+            self._memory.put_frequency(term, known)
         return known
 
     def keep(self, found: dict[int, _T]) -> dict[int, _T]:
@@ -201,11 +212,11 @@ class Postings:
             return found
         wanted = json.dumps(list(found))
         kept = dict(found)
-        for expression in self._required:
-            held = self._among(expression, wanted)
+        for required in self._required:
+            held = self._among(required, wanted)
             kept = {row: match for row, match in kept.items() if row in held}
-        for expression in self._excluded:
-            held = self._among(expression, wanted)
+        for excluded in self._excluded:
+            held = self._among(excluded, wanted)
             kept = {row: match for row, match in kept.items() if row not in held}
         return kept
 
@@ -214,15 +225,27 @@ class Postings:
         condition = self._condition
         bindings = list(self._bindings)
         for operator, expressions in (("IN", self._required), ("NOT IN", self._excluded)):
-            for expression in expressions:
+            for each in expressions:
                 condition += f" AND id {operator} (SELECT rowid FROM doc_fts WHERE doc_fts MATCH ?)"
-                bindings.append(expression)
+                bindings.append(each)
         rows = self._connection.execute(
             f"SELECT id FROM doc WHERE {condition} ORDER BY updated_at DESC, id DESC"
             " LIMIT ? OFFSET ?",
             (*bindings, limit, offset),
         )
         return np.array([row for (row,) in rows], dtype=np.int64)
+
+    def _floor_of(self, term: str) -> int:
+        """The row above which a scan for a term stays bounded; that of a word ends by itself."""
+        return self.floor(self._walk_of(term)) if _is_phrase(term) else 0
+
+    def _walk_of(self, term: str) -> int:
+        """Postings that a scan for a looked-up term steps over in the whole index, about."""
+        return self._meeting(term.split(" ")) if _is_phrase(term) else self.frequency(term)
+
+    def _meeting(self, terms: Sequence[str]) -> int:
+        frequencies = [self.frequency(term) for term in dict.fromkeys(terms)]
+        return lanes.walk(frequencies) if all(frequencies) else 0
 
     def _among(self, expression: str, wanted: str) -> set[int]:
         rows = self._connection.execute(
@@ -267,3 +290,8 @@ class Postings:
                 (expression, low, low + SAMPLE_ROWS, *self._bindings),
             ).get
         return int(hits * self.last_row / (SAMPLE_WINDOWS * SAMPLE_ROWS))
+
+
+def _is_phrase(term: str) -> bool:
+    """Whether words must stand together, which walks through all of their postings."""
+    return " " in term and not term.endswith(PREFIX_MARK)

@@ -8,7 +8,6 @@ import numpy as np
 
 from service.ranking import lanes
 from service.ranking.evidence import Lookup
-from service.ranking.terms import expression
 from service.search.lookups import Plan
 from service.search.postings import NOTHING, Ids, Postings
 
@@ -52,7 +51,7 @@ def _known(lookups: Iterable[Lookup], postings: Postings) -> Ids | None:
     parts: list[Ids] = []
     is_cut = False
     for lookup in lookups:
-        found = postings.whole(expression(lookup.term))
+        found = postings.all_holding(lookup.term)
         if lookup.way == "part":
             is_cut = True
             parts += [] if found is None else [found]
@@ -64,7 +63,9 @@ def _known(lookups: Iterable[Lookup], postings: Postings) -> Ids | None:
         if not parts:
             return None
         ways.append(min(parts, key=len))
-    return np.unique(np.concatenate(ways)) if ways else NOTHING
+    if len(ways) > 1:
+        return np.unique(np.concatenate(ways))
+    return ways[0][::-1] if ways else NOTHING
 
 
 def _meeting(lists: Sequence[Ids]) -> Ids | None:
@@ -74,8 +75,5 @@ def _meeting(lists: Sequence[Ids]) -> Ids | None:
         return None
     held = shortest_first[0]
     for other in shortest_first[1:]:
-        if not len(held):
-            break
-        at = np.minimum(other.searchsorted(held), len(other) - 1)
-        held = held[other[at] == held]
+        held = held[lanes.among(held, other)]
     return held

@@ -44,8 +44,6 @@ Place = tuple[int, int, str]
 """(start, end, term)"""
 
 _SPACES: Final = re.compile(r"\s+")
-_UNEVEN: Final = re.compile(r"[^\S ]|  ")
-"""White space that is not a single space."""
 _FOLDED: Final = re.compile(
     "[^\x00-\x7f\u2010-\u2027\u3001-\u3029\u3041-\u3096\u309d\u309e\u30a1-\u30fa\u30fc-\u30fe"
     "\u4e00-\u9fff\uac00-\ud7a3\uff01\uff08\uff09\uff0c\uff1a\uff1b\uff1f]"
@@ -293,19 +291,27 @@ def _collapse(text: str, start: int, end: int, marks: list[tuple[int, int]]) -> 
     window = text[start:end]
     start += len(window) - len(window.lstrip())
     window = text[start:end].rstrip()
-    gaps: list[tuple[int, int]] = []
-    if _UNEVEN.search(window):
-        gaps = [(gap.end(), gap.end() - gap.start() - 1) for gap in _SPACES.finditer(window)]
+    shown = " ".join(window.split())
+    if shown == window:
+        moved = [(first - start, last - start) for first, last in marks]
+    else:
+        moved = _moved(window, start, marks)
+    return Snippet(
+        text=shown,
+        marks=tuple(moved),
+        start=start,
+        cut_head=_SOMETHING.search(text, 0, start) is not None,
+        cut_tail=_SOMETHING.search(text, end) is not None,
+    )
+
+
+def _moved(window: str, start: int, marks: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Offsets into a window that begins at `start`, its white space collapsed."""
+    gaps = [(gap.end(), gap.end() - gap.start() - 1) for gap in _SPACES.finditer(window)]
     ends = [after for after, _ in gaps]
     removed = [0, *itertools.accumulate(lost for _, lost in gaps)]
 
     def moved(offset: int) -> int:
         return offset - start - removed[bisect.bisect_right(ends, offset - start)]
 
-    return Snippet(
-        text=_SPACES.sub(" ", window) if gaps else window,
-        marks=tuple((moved(first), moved(last)) for first, last in marks),
-        start=start,
-        cut_head=_SOMETHING.search(text, 0, start) is not None,
-        cut_tail=_SOMETHING.search(text, end) is not None,
-    )
+    return [(moved(first), moved(last)) for first, last in marks]
