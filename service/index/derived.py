@@ -70,6 +70,10 @@ class Derived:
         self._connection.execute("DELETE FROM doc_sheet WHERE id = ?", (doc_id,))
         self._connection.execute("DELETE FROM ident WHERE doc_id = ?", (doc_id,))
 
+    def finish(self) -> None:
+        """Write what was held back until the end of the batch."""
+        self._words.write()
+
     def join_segments(self) -> None:
         """Make FTS5's index one segment: a term is then found by one look-up."""
         self._connection.execute("INSERT INTO doc_fts(doc_fts) VALUES ('optimize')")

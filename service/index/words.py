@@ -16,6 +16,8 @@ SHORTEST, LONGEST = 2, 64
 #: Terms that one writer remembers to have seen, 8 bytes each: at first, and at most; a writer of a
 #: small tenant stays small.
 SEEN_FIRST, SEEN_MOST = 1 << 12, 1 << 17
+#: Words that wait to be written together.
+WAITING_MOST = 20_000
 _FIRST_LETTER = np.uint8(ord("a"))
 _LETTERS = 26
 
@@ -29,30 +31,44 @@ class Words:
         # which changes nothing.
         self._seen = np.zeros(SEEN_FIRST, dtype=np.uint64)
         self._learned = 0
+        self._waiting: set[bytes] = set()
 
     def learn(self, terms: HashedTerms) -> None:
-        """Add the words among a document's terms."""
+        """Take the words among a document's terms; `write` adds them."""
         initials = np.frombuffer(terms.raw, dtype=np.uint8)[terms.starts]
-        plain = np.flatnonzero(initials - _FIRST_LETTER < _LETTERS)
+        (plain,) = (initials - _FIRST_LETTER < _LETTERS).nonzero()
         values = terms.values[plain]
         places = values & np.uint64(len(self._seen) - 1)
-        unseen = np.flatnonzero(self._seen[places] != values)
+        (unseen,) = (self._seen[places] != values).nonzero()
         if not len(unseen):
             return
         self._seen[places[unseen]] = values[unseen]
         self._learned += len(unseen)
+        self._waiting.update(terms.at(plain[unseen]))
+        if len(self._waiting) > WAITING_MOST:
+            self.write()
+        if self._learned > len(self._seen) and len(self._seen) < SEEN_MOST:
+            self._grow()
+
+    def write(self) -> None:
+        """Add the words that were taken, in their order: neighbours lie on one page."""
         words = [
             (term.decode("ascii"),)
-            for term in {terms.term(place) for place in plain[unseen].tolist()}
+            for term in sorted(self._waiting)
             if term.isalpha() and SHORTEST <= len(term) <= LONGEST
         ]
+        self._waiting.clear()
         if words:
             self._connection.executemany("INSERT OR IGNORE INTO word(term) VALUES (?)", words)
-        if self._learned > len(self._seen) and len(self._seen) < SEEN_MOST:
-            self._seen = np.zeros(4 * len(self._seen), dtype=np.uint64)
-            self._learned = 0
 
     def forget(self) -> None:
         """What was learned is not in the file: a transaction was rolled back, a table dropped."""
         self._seen[:] = 0
         self._learned = 0
+        self._waiting.clear()
+
+    def _grow(self) -> None:
+        known = self._seen[self._seen != 0]
+        self._seen = np.zeros(4 * len(self._seen), dtype=np.uint64)
+        self._seen[known & np.uint64(len(self._seen) - 1)] = known
+        self._learned = len(known)

@@ -168,6 +168,7 @@ class IndexWriter:
             )
         if not changed:
             return BatchResult(meta["version"], results, carried=carried, kept=kept)
+        self._derived.finish()
         rewritten = sum(line.result in ("created", "updated") for line in results)
         self._stamp(
             docs=docs,
@@ -301,6 +302,7 @@ class IndexWriter:
         self._derived.create()
         for doc_id, document in read_documents(self._connection):
             self._derived.add(doc_id, document)
+        self._derived.finish()
         self._derived.join_segments()
         self._stamp(
             **self._length_stamps(),

@@ -83,7 +83,7 @@ class HashedTerms:
         codes = np.frombuffer(self.raw.translate(_SEPARATORS), dtype=np.uint8)
         powers, inverses = _POWERS if len(codes) <= len(_POWERS[0]) else _powers(len(codes))
         inside = codes != 0
-        starts: NDArray[np.int64] = np.flatnonzero(inside[1:] > inside[:-1]) + 1
+        starts: NDArray[np.int64] = (inside[1:] > inside[:-1]).nonzero()[0] + 1
         self.starts = starts
         self.values = np.empty(0, dtype=np.uint64)
         if len(starts):
@@ -91,10 +91,10 @@ class HashedTerms:
             self.values = values ^ (values >> np.uint64(32))
         self.title_terms = int(starts.searchsorted(len(head)))
 
-    def term(self, place: int) -> bytes:
-        """One of the terms, in UTF-8."""
-        start = int(self.starts[place])
-        return self.raw[start : self.raw.index(b" ", start)]
+    def at(self, places: NDArray[np.intp]) -> list[bytes]:
+        """Some of the terms, in UTF-8."""
+        raw = self.raw
+        return [raw[start : raw.index(b" ", start)] for start in self.starts[places].tolist()]
 
     def short(self) -> NDArray[np.uint32]:
         """The `term_hash` of each, uint32 (n,)."""
@@ -132,9 +132,12 @@ def pack(terms: HashedTerms, *, tokens: int, updated_at: int) -> bytes:
     hashes = marked >> np.uint32(1)
     is_first = np.ones(count, dtype=np.bool_)
     np.not_equal(hashes[1:], hashes[:-1], out=is_first[1:])
-    firsts = np.flatnonzero(is_first)
+    (firsts,) = is_first.nonzero()
     in_title = np.add.reduceat(marked & 1, firsts, dtype=np.intp)
-    in_body = np.add.reduceat(~marked & 1, firsts, dtype=np.intp)
+    in_body = np.empty(len(firsts), dtype=np.intp)
+    np.subtract(firsts[1:], firsts[:-1], out=in_body[:-1])
+    in_body[-1] = count - firsts[-1]
+    in_body -= in_title
     sheet = np.empty(HEADER + len(firsts), dtype="<u4")
     sheet[:HEADER] = header
     sheet[HEADER:] = (
