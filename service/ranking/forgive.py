@@ -33,6 +33,9 @@ _ENDINGS = (
 )
 _VOWELS = frozenset("aeiou")
 
+#: Korean particles of one syllable: topic, subject, object, of, at, too, to, and, only.
+_PARTICLES = "은는이가을를의에도로와과만"
+
 #: Endings that English makes words of one family with; a stem keeps at least so many letters.
 _FAMILY_ENDINGS = """
     s es ed ing ings er ers or ors e y ies ied ly al als ally ic ical ics ous ful ary ory ion ions
@@ -75,6 +78,18 @@ def inflections(word: str) -> list[str]:
             forms[base + "ed"] = forms[base + "ing"] = forms[base + "es"] = None
     forms.pop(word, None)
     return list(forms)
+
+
+def with_particles(word: str) -> list[str]:
+    """Other forms of a Korean noun of one syllable, given alone or with one particle.
+
+    Empty for other words. Some of what it is given are verbs (`먹는`), and some of what it gives
+    are no words at all.
+    """
+    noun, particle = word[:1], word[1:]
+    if not noun or len(particle) > 1 or particle not in _PARTICLES:
+        return []
+    return [noun + other for other in ("", *_PARTICLES) if other != particle]
 
 
 def stems(word: str) -> set[str]:

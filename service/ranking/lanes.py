@@ -20,7 +20,7 @@ GATE_SHARE = 0.15
 GATE_LEAST = 1_000
 
 #: Postings that one scan may step over (about 16 ns each); a longer one covers the newest rows.
-WALK_LIMIT = 60_000
+WALK_LIMIT = 40_000
 #: Where all terms meet their positions are compared, which costs as much as so many postings.
 MEETING_COST = 6
 

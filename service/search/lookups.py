@@ -20,6 +20,7 @@ HANGUL_PART_WEIGHT = 0.75
 INFLECTION_WEIGHT = 0.6
 SENTENCE_INFLECTION_WEIGHT = 0.45
 RELATIVE_WEIGHT = 0.35
+PARTICLE_WEIGHT = 0.4
 PREFIX_WEIGHT = 0.8
 COMPOUND_WEIGHT = 0.9
 TYPO_WEIGHT = 0.7
@@ -113,6 +114,8 @@ def plan(units: Sequence[Unit], postings: Postings, vocabulary: Vocabulary) -> P
         found = _typed(place, unit, frequency, postings)
         alternatives = list(joined.get(place, ()))
         alternatives += _forms(unit.text, vocabulary, sentence=len(units) >= SENTENCE_UNITS)
+        if unit.hangul:
+            alternatives += _with_particles(unit.text, postings)
         last = place == len(units) - 1
         if not found and not alternatives:
             alternatives += _split(unit.text, postings, vocabulary)
@@ -213,6 +216,18 @@ def _forms(word: str, vocabulary: Vocabulary, *, sentence: bool) -> list[Alterna
             for relative in vocabulary.relatives(word, RELATIVES_TAKEN)
         ]
     return forms
+
+
+def _with_particles(word: str, postings: Postings) -> list[Alternative]:
+    """A Korean noun of one syllable with other particles, or none: `개가` may stand for `개를`.
+
+    The pairs of a longer word tell its noun; such a word is one pair.
+    """
+    return [
+        Alternative(form, PARTICLE_WEIGHT, "inflection")
+        for form in forgive.with_particles(word)
+        if postings.frequency(form)
+    ]
 
 
 def _split(word: str, postings: Postings, vocabulary: Vocabulary) -> list[Alternative]:

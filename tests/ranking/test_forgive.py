@@ -86,3 +86,13 @@ def test_a_word_is_a_relative_of_all_its_relatives(word: str) -> None:
     for other in forgive.relatives(word, others):
         assert word in forgive.relatives(other, [word])
     assert forgive.stems("cat") == set()
+
+
+def test_only_korean_nouns_of_one_syllable_take_other_particles() -> None:
+    assert forgive.with_particles("개가")[:3] == ["개", "개은", "개는"]
+    assert set(forgive.with_particles("개")) == {
+        "개" + other for other in "은는이가을를의에도로와과만"
+    }
+    assert "개가" not in forgive.with_particles("개가")
+    for word in ("개념", "기타를", "a가나", ""):
+        assert forgive.with_particles(word) == []

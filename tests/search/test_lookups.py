@@ -59,3 +59,18 @@ def test_a_korean_word_is_found_by_its_stem_before_its_ending(tmp_path: Path) ->
     )
     assert world.refs("기타를 잡고")[0] == "stem"
     assert world.refs("기타를")[0] == "stem"
+
+
+def test_a_korean_noun_of_one_syllable_is_found_with_any_particle(tmp_path: Path) -> None:
+    world = World(
+        tmp_path,
+        [
+            {"ref": "typed", "title": "개가 달린다"},
+            {"ref": "object", "title": "개를 본다"},
+            {"ref": "bare", "title": "해변의 개"},
+            {"ref": "other", "title": "개념"},
+        ],
+    )
+    assert world.refs("개가")[0] == "typed"
+    assert set(world.refs("개가")) == {"typed", "object", "bare"}
+    assert world.refs("개는 본다")[0] == "object"
