@@ -145,12 +145,13 @@ def one_edit_at_start(word: str) -> set[str]:
 
 def near(word: str, words: Iterable[str], edits: int) -> list[str]:
     """Of known plain words, those `edits` away, in their order."""
-    letters = set(word)
+    letters, shortest, longest = set(word), len(word) - edits, len(word) + edits
     return [
         other
         for other in words
+        if shortest <= len(other) <= longest
         # One edit changes at most two of the letters that either word has and the other lacks.
-        if len(letters.symmetric_difference(other)) <= 2 * edits
+        and len(letters.symmetric_difference(other)) <= 2 * edits
         and distance(word, other, edits) == edits
     ]
 

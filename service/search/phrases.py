@@ -78,7 +78,8 @@ class Phrases:
         """About what a scan from a row on takes."""
         frequencies = [self._postings.frequency(term) for term in dict.fromkeys(phrase)]
         walked = POSTING_US * sum(frequencies) + MEETING_US * min(frequencies)
-        share = 1 - (first - 1) / max(self._postings.last_row, 1)
+        floor = max(first - 1, self._postings.floor(lanes.walk(frequencies)))
+        share = 1 - floor / max(self._postings.last_row, 1)
         return SCAN_US + SCAN_TERM_US * len(frequencies) + share * walked
 
     def _read(self, phrase: Sequence[str], places: list[int]) -> list[bool]:

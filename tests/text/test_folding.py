@@ -7,6 +7,7 @@ import unicodedata
 import pytest
 from hypothesis import given
 
+from service.text import folding
 from service.text.folding import (
     MAX_MARKS,
     SEPARATOR,
@@ -76,6 +77,19 @@ def test_origins_are_in_order_and_cover_the_text(text: str) -> None:
 def test_endless_marks_are_cut() -> None:
     many = normalise("क" + "\u093c" * 10_000)
     assert len(many) <= MAX_MARKS + 1
+
+
+def test_marks_are_looked_for_wherever_there_may_be_one() -> None:
+    marks = [chr(code) for code in range(0x110000) if unicodedata.combining(chr(code))]
+    assert len(marks) > 900
+    assert all(folding._MAYBE_MARK.match(mark) for mark in marks)
+    for text in (
+        "“索引”损坏，重建…（全部）！",
+        "検索ガバナンス・日本語「テスト」",
+        "한국어, ‘검색’ 테스트",
+        "naïve – Ünïcode 🚀 ☑️",
+    ):
+        assert not folding._MAYBE_MARK.search(text)
 
 
 def test_every_printable_sign_has_its_place() -> None:
