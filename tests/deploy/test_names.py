@@ -55,6 +55,7 @@ def test_the_names_of_an_expression_are_found() -> None:
     assert grouped == {"memlane_shard", "le", "job"}
 
 
+@pytest.mark.usefixtures("installed")
 def test_every_expression_is_promql(tmp_path: Path) -> None:
     found = [{"record": "x", "expr": expression} for _, expression in EXPRESSIONS]
     groups = [{"name": f"g{n}", "rules": [rule]} for n, rule in enumerate(found)]
