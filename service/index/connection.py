@@ -52,9 +52,10 @@ def open_reader(
     """Open a file read-only, trusting nothing in it: no trigger, view or function of its own runs.
 
     Up to `mmap_mib` of it are mapped: a page is then read where the kernel holds it, without a call
-    and without a copy in every connection. Whoever changes the file does so under SQLite's
+    and without a copy in every connection. Whoever changes a replica does so under SQLite's
     exclusive lock and with a new change counter, at which a connection drops its map (`pager.c`,
-    `sqlite3PagerSharedLock`), so a file that shrank is never read beyond its end.
+    `sqlite3PagerSharedLock`), so a file that shrank is never read beyond its end. A writer's own
+    file never shrinks: nothing here vacuums it.
 
     Raises:
         NotFound: there is no such file.

@@ -26,9 +26,9 @@ from service.text import ParsedQuery, parse_query, tokenize
 STRICT_WORTH = 20.0
 IDENTIFIER_WORTH = 1_000.0
 #: Terms that bring at least this many documents also say which hold them in the title; of other
-#: forms of a word that costs 0.1 ms each and changes no order of any judged set.
+#: forms of a word that costs 0.1 ms each and changed no figure of a judged set.
 TITLE_SCAN_FROM = lanes.TIER // 4
-FORMS = ("inflection", "relative")
+OTHER_FORMS = ("inflection", "relative")
 #: Units of a query that are looked at; `read_as` says what was dropped.
 UNITS = 64
 
@@ -293,7 +293,7 @@ class _Finder:
             budget -= len(found)
             worth = lookup.weight * scoring.idf(lookup.frequency, docs)
             lists.append(lanes.Posting(found, worth))
-            if lookup.frequency >= TITLE_SCAN_FROM and lookup.way not in FORMS:
+            if lookup.frequency >= TITLE_SCAN_FROM and lookup.way not in OTHER_FORMS:
                 in_title = self._postings.in_title(lookup.term, lanes.TIER)
                 lists.append(lanes.Posting(in_title, worth))
         return lists

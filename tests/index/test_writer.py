@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import signal
@@ -311,6 +312,17 @@ def test_the_dictionary_holds_plain_words_alone(path: Path) -> None:
     with IndexWriter(path) as index:
         index.apply([put("a", "Otter v2 重试 gateways-dev x 2041"), put("b", "otter Café", 2)])
         assert words(path) == ["cafe", "dev", "gateways", "otter"]
+
+
+def test_no_word_is_lost_when_there_are_many(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than the writer remembers at first, and more than wait to be written at once."""
+    many = ["".join(letters) for letters in itertools.product("abcdefghijk", repeat=4)]
+    monkeypatch.setattr("service.index.words.WAITING_MOST", 5_000)
+    with IndexWriter(path) as index:
+        index.apply([put(f"{at}", " ".join(many[at : at + 50])) for at in range(0, len(many), 50)])
+        assert words(path) == many
+        index.apply([put("last", "zebra")])
+        assert words(path) == [*many, "zebra"]
 
 
 def test_a_batch_that_fails_unlearns_its_words(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
