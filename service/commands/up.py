@@ -16,7 +16,7 @@ from service.errors import SetupError
 from service.roles.embedder import EmbedderRole, is_address
 from service.roles.folders import Folders, note_node, read_node
 from service.roles.reader import ReaderRole
-from service.roles.up import keep, running
+from service.roles.up import Role, keep, running
 from service.roles.writer import WriterRole
 from service.settings import Settings
 from service.tenancy.placements import MAIN
@@ -96,7 +96,7 @@ def up(
             if stop.is_set:
                 return
             noted = _note(folders, writer, reader)
-            _wait_known(reader.url, noted["key"])
+            _wait_known(reader.url, noted["key"], writer, reader)
             shown = {name: noted[name] for name in ("url", "reader_url", "writer_url")}
             shown |= {"tenant": TENANT, "key": noted["key"]}
             if as_json:
@@ -213,10 +213,15 @@ def _note(folders: Folders, writer: WriterRole, reader: ReaderRole) -> dict[str,
     return read_node(folders)
 
 
-def _wait_known(url: str, key: str) -> None:
-    """Wait until the key has travelled to the reader, so that what is printed works at once."""
+def _wait_known(url: str, key: str, *roles: Role) -> None:
+    """Wait until the key has travelled to the reader, so that what is printed works at once.
+
+    The roles are looked after meanwhile: one whose process ends just now is started again.
+    """
     deadline = time.monotonic() + KEY_TRAVELS_S
     while True:
+        for role in roles:
+            role.poll()
         try:
             call("GET", f"{url}/v1/index", key)
         except SetupError:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import time
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,6 +31,9 @@ OTHERS: Final = 1
 HOUR: Final = 60
 SETTLED_MIN: Final = 2
 """How long after its end an hour is summed: the last figures of its last minute are written."""
+
+BUSY_POLL_MS: Final = 10
+"""Between two tries of a file that another worker is just making."""
 
 _ROW: Final = """(
     at INTEGER, tenant INTEGER, cpu_us INTEGER NOT NULL, age_ms INTEGER NOT NULL,
@@ -252,12 +256,28 @@ _NONE: Final[Counts] = np.zeros(0, np.int64)
 def _open(path: Path) -> apsw.Connection:
     """The file as this release makes it; whatever else lies there is removed."""
     try:
-        return _opened(path)
+        return _awaited(path)
     except (_OtherRelease, apsw.CorruptError, apsw.NotADBError) as error:
         _log.warning("the figures in %s are begun anew (%s)", path.name, type(error).__name__)
         for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
             path.with_name(name).unlink(missing_ok=True)
-        return _opened(path)
+        return _awaited(path)
+
+
+def _awaited(path: Path) -> apsw.Connection:
+    """The file, once no other worker is just turning it to WAL: SQLite waits for that nowhere.
+
+    Its busy handler is not asked when a change of the journal mode finds a lock, so of workers that
+    start at the same moment all but one would fail (https://sqlite.org/c3ref/busy_handler.html).
+    """
+    deadline = time.monotonic() + BUSY_TIMEOUT_MS / 1_000
+    while True:
+        try:
+            return _opened(path)
+        except apsw.BusyError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(BUSY_POLL_MS / 1_000)
 
 
 class _OtherRelease(Exception):

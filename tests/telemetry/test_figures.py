@@ -5,10 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import apsw
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -18,6 +21,7 @@ from service.operator import summary
 from service.semantic.state import LEGAL_PAIRS, SemanticOutcome, SemanticReason, SemanticState
 from service.settings import Settings
 from service.telemetry import figures_cells as cells
+from service.telemetry import figures_store
 from service.telemetry.figures import Figures
 from service.telemetry.figures_read import OTHERS_NAME, FiguresReader, Window
 from service.telemetry.figures_store import FiguresStore
@@ -183,6 +187,32 @@ def test_a_damaged_file_is_begun_anew_and_the_worker_goes_on(tmp_path: Path) -> 
         worker.searched(one("later"))
     reader, window = read(tmp_path)
     assert set(reader.tenants(window)) == {"later"}
+
+
+def test_workers_that_start_at_the_same_moment_all_get_the_file(tmp_path: Path) -> None:
+    workers = 4
+    together = threading.Barrier(workers)
+
+    def begin(folder: Path) -> None:
+        together.wait()
+        FiguresStore(folder / "figures.sqlite").connection.close()
+
+    with ThreadPoolExecutor(workers) as pool:
+        for round_ in range(25):  # without waiting about every second round failed
+            begun = [pool.submit(begin, tmp_path / str(round_)) for _ in range(workers)]
+            for worker in begun:
+                worker.result(30)
+
+
+def test_a_file_that_stays_locked_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(figures_store, "BUSY_TIMEOUT_MS", 50)
+    path = tmp_path / "figures.sqlite"
+    with FiguresStore(path) as store:
+        store.connection.execute("BEGIN IMMEDIATE")
+        with pytest.raises(apsw.BusyError):
+            FiguresStore(path)
 
 
 def test_nothing_asked_is_nothing_told(tmp_path: Path) -> None:
