@@ -108,6 +108,9 @@ class Settings:
     batch_queue: int = _setting(16, "batches waiting in one worker before it answers 503")
     reader_workers: int = _setting(2, "gunicorn workers of a reader")
     sqlite_cache_kib: int = _setting(16 * KIB, "page cache of one read connection")
+    sqlite_writer_cache_kib: int = _setting(
+        8 * KIB, "page cache of a tenant's writing connection; emptied after a large batch"
+    )
     sqlite_mmap_mib: int = _setting(
         2_047,
         "how much of a file one read connection maps into memory, which all share; SQLite takes no more than 2,047",

@@ -20,8 +20,10 @@ BUSY_TIMEOUT_MS = 5_000
 MMAP_MIB = 2_047
 
 
-def open_writer(path: Path) -> apsw.Connection:
+def open_writer(path: Path, *, cache_kib: int = 8_192) -> apsw.Connection:
     """Open or create a file for writing, with Litestream as its only checkpointer.
+
+    What a batch changes beyond `cache_kib` goes to the log before the commit, some of it twice.
 
     Raises:
         IndexCorrupt: the file is not SQLite, or not one of ours.
@@ -35,6 +37,7 @@ def open_writer(path: Path) -> apsw.Connection:
         # The default page size is right for FTS5 and is what Litestream was measured with.
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=NORMAL")
+        connection.execute(f"PRAGMA cache_size=-{cache_kib}")
         connection.execute("PRAGMA foreign_keys=ON")
         _claim(connection, path)
     except apsw.NotADBError as error:

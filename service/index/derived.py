@@ -5,7 +5,7 @@ All of it can be made again from `doc`. Everything happens inside the writer's t
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import apsw
 
@@ -19,8 +19,22 @@ from service.text import estimate_tokens, fold_identifier, identifiers_in, index
 #: Where an identifier of a document comes from, best first.
 OWN_REF, DECLARED, MENTIONED = 0, 1, 2
 
+#: Sheets are made of so many characters of terms at once, some 16 documents: what numpy costs is by
+#: the call, and of more the arrays leave the processor's nearest caches.
+HELD_CHARS: Final = 32_000
+#: Identifiers that wait to be written together.
+LINKS_MOST: Final = 20_000
+
 _INTO_FTS = f"INTO doc_fts(rowid, {', '.join(schema.FTS_COLUMNS)}) VALUES (?,?,?,?,?,?,?,?,?)"
-_INTO_SHEET = "INTO doc_sheet(id, sheet) VALUES (?, ?)"
+
+
+class _Held(NamedTuple):
+    """A document whose sheet is not made yet."""
+
+    doc_id: int
+    terms: tuple[str, str]
+    tokens: int
+    updated_at: int
 
 
 class Derived:
@@ -34,6 +48,9 @@ class Derived:
         self.title_terms = self.body_terms = 0
         self._connection = connection
         self._words = Words(connection)
+        self._held: list[_Held] = []
+        self._held_chars = 0
+        self._links: list[tuple[str, int, int]] = []
 
     def create(self) -> None:
         """Empty tables in place of whatever there is."""
@@ -41,7 +58,7 @@ class Derived:
             self._connection.execute(f"DROP TABLE IF EXISTS {name}")
         self._connection.execute(schema.DERIVED_TABLES)
         self.title_terms = self.body_terms = 0
-        self._words.forget()
+        self.rolled_back()
 
     def add(self, doc_id: int, document: Document) -> None:
         """Write what is derived from a new document."""
@@ -71,7 +88,9 @@ class Derived:
         self._connection.execute("DELETE FROM ident WHERE doc_id = ?", (doc_id,))
 
     def finish(self) -> None:
-        """Write what was held back until the end of the batch."""
+        """Write what was held back, at the end of the batch."""
+        self._write_sheets()
+        self._write_links()
         self._words.write()
 
     def join_segments(self) -> None:
@@ -80,6 +99,9 @@ class Derived:
 
     def rolled_back(self) -> None:
         """The transaction failed."""
+        self._held.clear()
+        self._held_chars = 0
+        self._links.clear()
         self._words.forget()
 
     # --- inside
@@ -90,14 +112,28 @@ class Derived:
         body = [index_columns(text) for text in (document.summary, document.note, document.meta)]
         streams = (title, *(orig for orig, _ in body), title_sub, *(sub for _, sub in body))
         self._connection.execute(verb + _INTO_FTS, (doc_id, *streams))
-        terms = sheet.HashedTerms(f"{title} {title_sub}", " ".join(map(" ".join, body)))
-        self._words.learn(terms)
+        terms = f"{title} {title_sub}", " ".join(map(" ".join, body))
         text = f"{document.title}\n{document.summary}\n{document.note}"
         tokens = 0 if text.isspace() else estimate_tokens(text)
-        packed = sheet.pack(terms, tokens=tokens, updated_at=document.updated_at)
-        self._connection.execute(verb + _INTO_SHEET, (doc_id, packed))
-        self._count_terms(packed, 1)
+        self._held.append(_Held(doc_id, terms, tokens, document.updated_at))
+        self._held_chars += len(terms[1])
+        if self._held_chars > HELD_CHARS:
+            self._write_sheets()
         self._link(doc_id, _identifiers(document, text), linked)
+
+    def _write_sheets(self) -> None:
+        ids, terms, tokens, times = zip(*self._held, strict=True) if self._held else ((),) * 4
+        self._held.clear()
+        self._held_chars = 0
+        hashed = sheet.HashedTerms(terms)
+        self._words.learn(hashed)
+        sheets = sheet.pack(hashed, tokens=tokens, updated_at=times)
+        for packed in sheets:
+            self._count_terms(packed, 1)
+        self._connection.executemany(
+            "INSERT OR REPLACE INTO doc_sheet(id, sheet) VALUES (?, ?)",
+            zip(ids, sheets, strict=True),
+        )
 
     def _link(self, doc_id: int, identifiers: dict[str, int], linked: dict[str, int]) -> None:
         if gone := linked.keys() - identifiers.keys():
@@ -106,11 +142,19 @@ class Derived:
                 [(token, doc_id) for token in gone],
             )
         # What stays is left alone: each link lies on another page, and a commit writes pages.
-        if new := identifiers.items() - linked.items():
+        new = identifiers.items() - linked.items()
+        self._links += [(token, doc_id, source) for token, source in new]
+        if len(self._links) > LINKS_MOST:
+            self._write_links()
+
+    def _write_links(self) -> None:
+        """Add the links in their order: neighbours lie on one page."""
+        self._links.sort()
+        if self._links:
             self._connection.executemany(
-                "INSERT OR REPLACE INTO ident(token, doc_id, source) VALUES (?, ?, ?)",
-                [(token, doc_id, source) for token, source in new],
+                "INSERT OR REPLACE INTO ident(token, doc_id, source) VALUES (?, ?, ?)", self._links
             )
+        self._links.clear()
 
     def _sheet(self, doc_id: int) -> bytes:
         packed: Any = self._connection.execute(

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import apsw
 import orjson
 
 from service.errors import Conflict, TooLarge
@@ -21,6 +20,7 @@ from service.index import schema
 from service.index.connection import open_writer
 from service.index.derived import Derived
 from service.index.document import Delete, Document, Operation, Upsert
+from service.index.rows import columns, read_documents
 from service.index.vector_writer import VectorWriter
 from service.text import TOKENIZER_VERSION
 
@@ -66,6 +66,7 @@ class IndexWriter:
         clock: seconds since 1970, for `committed_at`.
         documents_most: the setting `tenant_documents`.
         idempotency_keys_most: the setting `idempotency_keys`.
+        cache_kib: the setting `sqlite_writer_cache_kib`.
 
     Raises:
         IndexTooNew: a later release wrote the file; it is left alone.
@@ -79,11 +80,12 @@ class IndexWriter:
         clock: Callable[[], float] = time.time,
         documents_most: int = 2_000_000,
         idempotency_keys_most: int = 1_000,
+        cache_kib: int = 8_192,
     ) -> None:
         self._clock = clock
         self._documents_most = documents_most
         self._idempotency_keys_most = idempotency_keys_most
-        self._connection = open_writer(path)
+        self._connection = open_writer(path, cache_kib=cache_kib)
         self._derived = Derived(self._connection)
         self.vectors = VectorWriter(self._connection, self._transaction, self._now_ms)
         """What is embedded of the documents."""
@@ -133,7 +135,10 @@ class IndexWriter:
             result = self._apply(operations)
             if idempotency_key is not None:
                 self._remember(idempotency_key, body_digest, result)
-            return result
+        if len(operations) >= BULK_DOCUMENTS:
+            # Many files may be open at once, and few of them are filled at the same time.
+            self._connection.execute("PRAGMA shrink_memory")
+        return result
 
     # --- one batch
 
@@ -211,7 +216,7 @@ class IndexWriter:
         self._connection.execute(
             "UPDATE doc SET title = ?, updated_at = ?, content_hash = ?, identifiers = ?,"
             " summary = ?, meta = ?, note = ? WHERE id = ?",
-            (*_columns(document, content_hash), doc_id),
+            (*columns(document, content_hash), doc_id),
         )
         self._derived.replace(doc_id, document)
         self.vectors.replaced(doc_id, document)
@@ -271,7 +276,7 @@ class IndexWriter:
         self._connection.execute(
             "INSERT INTO doc(kind, ref, title, updated_at, content_hash, identifiers, summary,"
             " meta, note) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (document.kind, document.ref, *_columns(document, content_hash)),
+            (document.kind, document.ref, *columns(document, content_hash)),
         )
         doc_id = self._connection.last_insert_rowid()
         self._derived.add(doc_id, document)
@@ -364,37 +369,3 @@ class IndexWriter:
             self._derived.rolled_back()
             self.vectors.rolled_back()
             raise
-
-
-def read_documents(connection: apsw.Connection) -> Iterator[tuple[int, Document]]:
-    """Every document with its row id, in row order."""
-    rows: Any = connection.execute(
-        "SELECT id, kind, ref, title, summary, note, meta, updated_at, identifiers FROM doc"
-        " ORDER BY id"
-    )
-    for doc_id, kind, ref, title, summary, note, meta, updated_at, identifiers in rows:
-        yield (
-            doc_id,
-            Document(
-                kind=kind,
-                ref=ref,
-                title=title,
-                summary=summary,
-                note=note,
-                meta=meta,
-                updated_at=updated_at,
-                identifiers=tuple(orjson.loads(identifiers)),
-            ),
-        )
-
-
-def _columns(document: Document, content_hash: bytes) -> tuple[str | int | bytes, ...]:
-    return (
-        document.title,
-        document.updated_at,
-        content_hash,
-        orjson.dumps(document.identifiers).decode(),
-        document.summary,
-        document.meta,
-        document.note,
-    )

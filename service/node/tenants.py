@@ -316,6 +316,7 @@ class Tenants:
                         new or self._path(file),
                         documents_most=self._settings.tenant_documents,
                         idempotency_keys_most=self._settings.idempotency_keys,
+                        cache_kib=self._settings.sqlite_writer_cache_kib,
                     )
                 yield entry.writer
         finally:

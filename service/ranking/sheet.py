@@ -67,19 +67,24 @@ def term_hash(term: str) -> int:
 
 
 class HashedTerms:
-    """The terms of a document, hashed all at once.
+    """The terms of some documents, hashed all at once: most of what numpy costs is by the call.
 
     Attributes:
         raw: all terms in UTF-8, with a space before each and one at the end.
-        starts: int64 (n,), where each begins in `raw`; those of the title come first.
+        starts: int64 (n,), where each begins in `raw`; in a document those of the title come first.
         values: uint64 (n,), a hash of each that tells terms apart for certain enough to skip them.
-        title_terms: how many are of the title.
+        bounds: of each document where its terms begin among them, its body's begin, and both end.
     """
 
-    def __init__(self, title: str, body: str) -> None:
-        """From terms that stand in two strings, with spaces between them."""
-        head = f" {title} ".encode("utf-8", "surrogatepass")
-        self.raw = head + body.encode("utf-8", "surrogatepass") + b" "
+    def __init__(self, documents: Iterable[tuple[str, str]]) -> None:
+        """From the terms of title and body that stand in two strings, with spaces between them."""
+        parts, ends, end = [], [], 0
+        for document in documents:
+            for terms in document:
+                parts.append(f" {terms}".encode("utf-8", "surrogatepass"))
+                end += len(parts[-1])
+                ends.append(end)
+        self.raw = b"".join([*parts, b" "])
         codes = np.frombuffer(self.raw.translate(_SEPARATORS), dtype=np.uint8)
         powers, inverses = _POWERS if len(codes) <= len(_POWERS[0]) else _powers(len(codes))
         inside = codes != 0
@@ -89,7 +94,8 @@ class HashedTerms:
         if len(starts):
             values = np.add.reduceat(codes * powers[: len(codes)], starts) * inverses[starts]
             self.values = values ^ (values >> np.uint64(32))
-        self.title_terms = int(starts.searchsorted(len(head)))
+        cuts = [0, *starts.searchsorted(ends).tolist()]
+        self.bounds = list(zip(cuts[:-2:2], cuts[1::2], cuts[2::2], strict=True))
 
     def at(self, places: NDArray[np.intp]) -> list[bytes]:
         """Some of the terms, in UTF-8."""
@@ -105,31 +111,45 @@ def encode(
     title: Iterable[str], body: Iterable[str], *, tokens: int = 0, updated_at: int = 0
 ) -> bytes:
     """Build a sheet from the terms of the title and of everything else (both streams)."""
-    terms = HashedTerms(" ".join(title), " ".join(body))
-    return pack(terms, tokens=tokens, updated_at=updated_at)
+    terms = HashedTerms([(" ".join(title), " ".join(body))])
+    return pack(terms, tokens=[tokens], updated_at=[updated_at])[0]
 
 
-def pack(terms: HashedTerms, *, tokens: int, updated_at: int) -> bytes:
-    """Build a sheet.
+def pack(terms: HashedTerms, *, tokens: Iterable[int], updated_at: Iterable[int]) -> list[bytes]:
+    """Build sheets.
 
     Args:
-        terms: all of the document, over both streams.
-        tokens: the document's estimated language model tokens.
-        updated_at: ms since 1970; kept in seconds, and within 1970 to 2106.
+        terms: all of the documents, over both streams.
+        tokens: each document's estimated language model tokens.
+        updated_at: of each, ms since 1970; kept in seconds, and within 1970 to 2106.
     """
+    entries, cuts = _entries(terms)
+    sheets, begin = [], 0
+    for (start, body, end), cut, count, time in zip(
+        terms.bounds, cuts, tokens, updated_at, strict=True
+    ):
+        lengths = body - start, end - body
+        header = struct.pack("<4I", *lengths, min(count, _WORD_MOST), _seconds(time))
+        sheets.append(header + entries[4 * begin : 4 * cut])
+        begin = cut
+    return sheets
+
+
+def _entries(terms: HashedTerms) -> tuple[bytes, list[int]]:
+    """The entries of all documents, one after the other, and where those of each end."""
     count = len(terms.starts)
-    header = (
-        terms.title_terms,
-        count - terms.title_terms,
-        min(tokens, _WORD_MOST),
-        _seconds(updated_at),
-    )
     if not count:
-        return struct.pack("<4I", *header)
-    marked = terms.short() << np.uint32(1)
-    marked[: terms.title_terms] |= 1  # of the title
+        return b"", [0] * len(terms.bounds)
+    # Document, hash, whether it is of the title: sorted, what is one entry stands together.
+    marked = terms.short() << 1
+    if len(terms.bounds) > 1:
+        marked = marked.astype(np.uint64)
+    for number, (start, body, end) in enumerate(terms.bounds):
+        marked[start:body] |= 1
+        if number:
+            marked[start:end] |= number << (HASH_BITS + 1)
     marked.sort()
-    hashes = marked >> np.uint32(1)
+    hashes = marked >> 1
     is_first = np.ones(count, dtype=np.bool_)
     np.not_equal(hashes[1:], hashes[:-1], out=is_first[1:])
     (firsts,) = is_first.nonzero()
@@ -138,14 +158,12 @@ def pack(terms: HashedTerms, *, tokens: int, updated_at: int) -> bytes:
     np.subtract(firsts[1:], firsts[:-1], out=in_body[:-1])
     in_body[-1] = count - firsts[-1]
     in_body -= in_title
-    sheet = np.empty(HEADER + len(firsts), dtype="<u4")
-    sheet[:HEADER] = header
-    sheet[HEADER:] = (
-        hashes[firsts] << np.uint32(6)
-        | _BODY_BITS[np.minimum(in_body, len(_BODY_BITS) - 1)]
+    entries = (
+        hashes[firsts].astype("<u4", copy=False) << 6
+        | _BODY_BITS.take(in_body, mode="clip")
         | np.minimum(in_title, TITLE_MOST).astype(np.uint32)
     )
-    return sheet.tobytes()
+    return entries.tobytes(), firsts.searchsorted([end for *_, end in terms.bounds]).tolist()
 
 
 def lengths(head: bytes) -> tuple[int, int]:

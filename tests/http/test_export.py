@@ -19,7 +19,8 @@ import pytest
 from service.errors import ReplicaBehind
 from service.index.document import Document, Upsert
 from service.index.reader import IndexReader
-from service.index.writer import IndexWriter, read_documents
+from service.index.rows import read_documents
+from service.index.writer import IndexWriter
 from service.tenancy.records import TenantState
 from tests.http.conftest import FakeOpened
 

@@ -16,7 +16,8 @@ from service.index import manifest
 from service.index.connection import open_writer
 from service.index.document import Delete, Document, Operation, Upsert, parse_line
 from service.index.reader import IndexReader
-from service.index.writer import IndexWriter, read_documents
+from service.index.rows import read_documents
+from service.index.writer import IndexWriter
 from service.settings import Settings
 
 

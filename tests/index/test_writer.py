@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -302,6 +303,32 @@ def test_a_large_batch_leaves_one_segment_and_small_ones_are_left_alone(path: Pa
         index.apply([put(f"y-{n}", f"egret {n}") for n in range(600)])
         assert segments(path) == 2
     assert len(matches(path, "egret")) == 3_600
+
+
+def test_many_documents_get_the_sheets_and_links_that_each_gets_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is held back is written in portions, in order, and none is given another's."""
+    monkeypatch.setattr(derived, "HELD_CHARS", 40)
+    monkeypatch.setattr(derived, "LINKS_MOST", 3)
+    many = [
+        put(f"n-{n}", f"heron OPS-{2000 + n}" + " egret" * (n % 7), updated_at=n) for n in range(30)
+    ]
+
+    def stored(name: str, *batches: list[Upsert]) -> list[list[Any]]:
+        with IndexWriter(tmp_path / name) as index:
+            for batch in batches:
+                index.apply(batch)
+        connection = IndexReader(tmp_path / name).connection
+        queries = ("SELECT * FROM doc_sheet", "SELECT * FROM ident", "SELECT * FROM word")
+        counts = "SELECT key, value FROM meta WHERE key LIKE '%_terms' ORDER BY key"
+        return [connection.execute(query).fetchall() for query in (*queries, counts)]
+
+    together = stored("together", many)
+    assert together == stored("alone", *([one] for one in many))
+    assert [len(rows) for rows in together] == [30, 60, 3, 2]
+    changed = [put(f"n-{n}", f"tulip {n}", updated_at=99) for n in range(30)]
+    assert stored("changed", many, changed) == stored("anew", many, *([one] for one in changed))
 
 
 def words(path: Path) -> list[str]:

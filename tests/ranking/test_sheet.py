@@ -10,6 +10,11 @@ from service.ranking import sheet
 WORDS = st.lists(st.sampled_from(["gateway", "retry", "重试", "c++", "é", "x"]), max_size=40)
 
 
+def one_sheet(title: str, body: str) -> bytes:
+    (packed,) = sheet.pack(sheet.HashedTerms([(title, body)]), tokens=[0], updated_at=[0])
+    return packed
+
+
 def test_a_sheet_is_the_documented_bytes() -> None:
     packed = sheet.encode(["a", "a"], ["a", "b", "b", "b"], tokens=7, updated_at=1_796_080_393_477)
     raw = np.frombuffer(packed, dtype="<u4").tolist()
@@ -28,7 +33,7 @@ def test_the_hash_of_a_term_stays(term: str, value: int) -> None:
 
 @given(st.lists(st.text(st.characters(exclude_characters=" \0"), min_size=1)))
 def test_the_terms_of_a_text_hash_as_each_does_alone(terms: list[str]) -> None:
-    packed = sheet.pack(sheet.HashedTerms("", "  ".join(terms)), tokens=0, updated_at=0)
+    packed = one_sheet("", "  ".join(terms))
     raw = np.frombuffer(packed, dtype="<u4").tolist()
     assert [word >> 6 for word in raw[sheet.HEADER :]] == sorted(set(map(sheet.term_hash, terms)))
 
@@ -41,10 +46,22 @@ def test_hashes_of_like_terms_are_as_even_as_chance() -> None:
 
 
 def test_a_term_hashes_alike_wherever_it_stands() -> None:
-    terms = sheet.HashedTerms("", "x " * 200_000 + "gateway")
-    packed = sheet.pack(terms, tokens=0, updated_at=0)
+    packed = one_sheet("", "x " * 200_000 + "gateway")
     far = np.frombuffer(packed, dtype="<u4").tolist()
     assert sheet.term_hash("gateway") << 6 | 1 << 2 in far
+
+
+@given(st.lists(st.tuples(WORDS, WORDS), max_size=8))
+def test_sheets_made_together_are_those_made_alone(
+    documents: list[tuple[list[str], list[str]]],
+) -> None:
+    streams = [(" ".join(title), " ".join(body)) for title, body in documents]
+    numbers = range(len(documents))
+    together = sheet.pack(sheet.HashedTerms(streams), tokens=numbers, updated_at=numbers)
+    assert together == [
+        sheet.encode(*document, tokens=number, updated_at=number)
+        for number, document in enumerate(documents)
+    ]
 
 
 @given(st.integers(-(2**62), 2**62), st.integers(0, 2**40))

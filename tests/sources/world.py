@@ -16,7 +16,8 @@ from service.app import create_writer_app
 from service.errors import ReplicaBehind
 from service.index.document import Document, Operation
 from service.index.reader import IndexReader
-from service.index.writer import BatchResult, IndexWriter, read_documents
+from service.index.rows import read_documents
+from service.index.writer import BatchResult, IndexWriter
 from service.node.tenants import OpenedFile
 from service.settings import Settings
 from service.sources.source import Source
